@@ -9,6 +9,7 @@
 #include <systemc>
 #include <vector>
 
+#include "base/error.h"
 #include "cpu.h"
 #include "encoder.h"
 #include "hw/description/machine_file.h"
@@ -121,7 +122,7 @@ struct OwnSystem : sc_core::sc_module {
 
 }  // namespace
 
-int sc_main(int argc, char* argv[]) {
+int sc_main(int argc, char* argv[]) try {
   const std::uint64_t piece = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 64;
   const systole::hw::Machine machine = systole::hw::find_machine("transformer");
   const Encoder encoder(machine);
@@ -132,4 +133,7 @@ int sc_main(int argc, char* argv[]) {
               static_cast<unsigned long long>(system.core.load.dma->stats().requests),
               system.cpu.correct ? "as expected" : "WRONG");
   return system.cpu.correct ? 0 : 1;
+} catch (const systole::hw::InputError& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
 }

@@ -11,6 +11,7 @@
 #include <systemc>
 #include <vector>
 
+#include "base/error.h"
 #include "cpu.h"
 #include "encoder.h"
 #include "hw/description/machine_file.h"
@@ -86,7 +87,7 @@ struct OwnSystem : sc_core::sc_module {
 
 }  // namespace
 
-int sc_main(int argc, char* argv[]) {
+int sc_main(int argc, char* argv[]) try {
   const int latency = argc > 1 ? std::atoi(argv[1]) : 50;
   const systole::hw::Machine machine = systole::hw::find_machine("transformer");
   const Encoder encoder(machine);
@@ -97,4 +98,7 @@ int sc_main(int argc, char* argv[]) {
               static_cast<unsigned long long>(system.cpu.cycles), latency,
               system.cpu.correct ? "as expected" : "WRONG");
   return system.cpu.correct ? 0 : 1;
+} catch (const systole::hw::InputError& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <systemc>
 
+#include "base/error.h"
 #include "cpu.h"
 #include "encoder.h"
 #include "hw/description/machine_file.h"
@@ -88,7 +89,7 @@ struct TwoCores : sc_core::sc_module {
 
 }  // namespace
 
-int sc_main(int argc, char* argv[]) {
+int sc_main(int argc, char* argv[]) try {
   const int latency = argc > 1 ? std::atoi(argv[1]) : 0;
   const systole::hw::Machine machine = systole::hw::find_machine("transformer");
   const Encoder encoder(machine);
@@ -104,4 +105,7 @@ int sc_main(int argc, char* argv[]) {
   std::printf("%llu bus cycles of waiting for a data channel\n",
               static_cast<unsigned long long>(waited));
   return system.first_cpu.correct && system.second_cpu.correct ? 0 : 1;
+} catch (const systole::hw::InputError& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
 }

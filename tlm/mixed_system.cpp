@@ -1,5 +1,6 @@
 #include "tlm/mixed_system.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@ MixedSystem::MixedSystem(const sc_core::sc_module_name& name, const hw::Machine&
           site.name.c_str(), site.machine, std::move(site.places), functional,
           [this, of = std::move(site.next)](dfx::RingHost& host) { return next(of, host); },
           site.ddr) {
+  if (l2) l2->leave_values(*std::min_element(site.ddr.begin(), site.ddr.end()));
   for (std::size_t i = 0; i < ring.cores(); ++i) {
     dfx::RingPort& port = ring.core(i).ddr_port;
     ddr_initiators_.push_back(bus.connect_initiator(ring.ddr_window(i).memory));

@@ -63,6 +63,9 @@ MachineKey word(Text path, std::vector<Text> words, Text meaning, Text source) {
 
 inline constexpr Text kChosen = "chosen";
 
+/// Adds the keys of bus, cache and main memory.
+void append_memory_keys(std::vector<MachineKey>& keys);
+
 /// Adds the keys of energy and area.
 void append_cost_keys(std::vector<MachineKey>& keys);
 

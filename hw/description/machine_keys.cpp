@@ -8,6 +8,7 @@ namespace systole::hw {
 namespace {
 
 using key_table::append_cost_keys;
+using key_table::append_memory_keys;
 using key_table::integer;
 using key_table::kChosen;
 using key_table::key;
@@ -20,7 +21,6 @@ using key_table::word;
 constexpr Text kGemmini = "Gemmini";
 constexpr Text kIta = "ITA";
 constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
-constexpr Text kJedec = "JESD79-4, DDR4-2400T";
 
 using Core = Machine::Core;
 using Array = Machine::Array;
@@ -32,10 +32,6 @@ using Dma = Machine::Dma;
 using Stream = Machine::Stream;
 using Unroller = Machine::Unroller;
 using Tlb = Machine::Tlb;
-using Bus = Machine::Bus;
-using L2 = Machine::L2;
-using Dram = Machine::Dram;
-using Memory = Machine::Memory;
 using Mapper = Machine::Mapper;
 using Host = Machine::Host;
 using Backends = Machine::Backends;
@@ -54,7 +50,7 @@ MachineKey unit(Text path, Text meaning) {
 
 // The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
 // time in picoseconds 64 bits, with room for the sums and products that the models form of them.
-std::vector<MachineKey> make_keys() {
+std::vector<MachineKey> make_core_keys() {
   constexpr auto kCore = &Machine::core;
   constexpr auto kArray = &Machine::array;
   constexpr auto kScratchpad = &Machine::scratchpad;
@@ -66,12 +62,6 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kUnroller = &Machine::unroller;
   constexpr auto kStream = &Machine::stream;
   constexpr auto kTlb = &Machine::tlb;
-  constexpr auto kBus = &Machine::bus;
-  constexpr auto kL2 = &Machine::l2;
-  constexpr auto kDram = &Machine::dram;
-  constexpr auto kMemory = &Machine::memory;
-  constexpr auto kMapper = &Machine::mapper;
-  constexpr auto kHost = &Machine::host;
 
   // clang-format off
   return {
@@ -136,7 +126,7 @@ std::vector<MachineKey> make_keys() {
           "room for 16 rows of a chain's tensor operands", kChosen),
       unit<&Postop::gelu>("postop.gelu", "1: the lanes have a GELU unit"),
       unit<&Postop::exponential>("postop.exponential",
-          "1: the lanes have an exponential and a divider (softmax, exp, SiLU)"),
+          "1: the lanes have an exponential and a divider (softmax, exp, SiLU, tanh)"),
       unit<&Postop::norm>("postop.norm", "1: there are the units of LayerNorm and RMSNorm"),
       unit<&Postop::rope>("postop.rope", "1: neighbouring lanes can rotate (RoPE)"),
       unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),
@@ -253,89 +243,17 @@ std::vector<MachineKey> make_keys() {
           "until the second table has answered, or a walk of the page table begins", kChosen),
       integer<kTlb, &Tlb::walk_reads>("tlb.walk_reads", "reads", 0, 8,
           "of memory, one after the other, that a walk takes", "Rocket: upper levels are cached"),
+  };
+  // clang-format on
+}
 
-      integer<kBus, &Bus::clock_mhz>("bus.clock_mhz", "MHz", 1, 10000,
-          "clock of the system bus", kChosen),
-      power_of_two<kBus, &Bus::width_bytes>("bus.width_bytes", "bytes", 1, 256,
-          "data per bus cycle", "Gemmini (128 bits)"),
-      integer<kBus, &Bus::request_latency>("bus.request_latency", "bus cycles", 0, 1000,
-          "from initiator to target", kChosen),
-      integer<kBus, &Bus::response_latency>("bus.response_latency", "bus cycles", 0, 1000,
-          "from target back to initiator", kChosen),
+/// Of what is outside of the core and no memory.
+std::vector<MachineKey> make_system_keys() {
+  constexpr auto kMapper = &Machine::mapper;
+  constexpr auto kHost = &Machine::host;
 
-      integer<kL2, &L2::kib>("l2.kib", "KiB", 0, 1048576,
-          "size of the cache between bus and DRAM; 0: none", kChosen),
-      integer<kL2, &L2::ways>("l2.ways", "", 1, 64,
-          "lines of a set", "SiFive inclusive cache"),
-      power_of_two<kL2, &L2::line_bytes>("l2.line_bytes", "bytes", 16, 4096,
-          "line, the unit of tags and of traffic with memory", "SiFive inclusive cache"),
-      power_of_two<kL2, &L2::banks>("l2.banks", "", 1, 64,
-          "banks that are accessed independently; neighbouring lines in different ones", kChosen),
-      power_of_two<kL2, &L2::bank_bytes>("l2.bank_bytes", "bytes/cycle", 1, 1024,
-          "what a bank reads or writes in a bus cycle", "as the bus"),
-      integer<kL2, &L2::hit_latency>("l2.hit_latency", "bus cycles", 0, 1000,
-          "from the beginning of an access to its first data, or to the miss", kChosen),
-      integer<kL2, &L2::mshrs>("l2.mshrs", "", 1, 1024,
-          "misses in flight", "requests that one DMA port has in flight"),
-      word<kL2, &L2::replacement>("l2.replacement", {"lru", "random"},
-          "which line of a full set makes room", "chosen; SiFive inclusive cache: random"),
-
-      word<kMemory, &Memory::model>("memory.model", {"dram", "fixed"},
-          "main memory: the DRAM of keys dram, or one of stated latency", kChosen),
-      integer<kMemory, &Memory::latency>("memory.latency", "bus cycles", 1, 10000,
-          "fixed: from the last beat of a request to the first of its answer", kChosen),
-      integer<kMemory, &Memory::read_beat_cycles>("memory.read_beat_cycles", "bus cycles", 1, 64,
-          "fixed: from one beat of an answer to the next", kChosen),
-      integer<kMemory, &Memory::queue>("memory.queue", "requests", 1, 1024,
-          "fixed: that wait for their answers", kChosen),
-
-      integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
-          "size of main memory, of all channels together", kChosen),
-      power_of_two<kDram, &Dram::channels>("dram.channels", "", 1, 64,
-          "independent channels", kChosen),
-      power_of_two<kDram, &Dram::banks>("dram.banks", "", 1, 256,
-          "banks of a channel", kJedec),
-      power_of_two<kDram, &Dram::bank_groups>("dram.bank_groups", "", 1, 64,
-          "groups that the banks of a channel form", kJedec),
-      power_of_two<kDram, &Dram::row_bytes>("dram.row_bytes", "bytes", 64, 65536,
-          "row buffer of a bank", "eight x8 devices of 1 KB"),
-      integer<kDram, &Dram::mega_transfers>("dram.mega_transfers", "MT/s", 100, 20000,
-          "transfers per second on a channel's data bus, two per clock", kJedec),
-      power_of_two<kDram, &Dram::bus_bytes>("dram.bus_bytes", "bytes", 1, 256,
-          "data bus of a channel", "64-bit rank"),
-      power_of_two<kDram, &Dram::burst_length>("dram.burst_length", "transfers", 2, 64,
-          "transfers of one column access", kJedec),
-      number<kDram, &Dram::t_cl_ns>("dram.t_cl_ns", "ns", 0.1, 1000,
-          "CL: read command to first data", "JESD79-4, DDR4-2400T: 17 tCK"),
-      number<kDram, &Dram::t_cwl_ns>("dram.t_cwl_ns", "ns", 0.1, 1000,
-          "CWL: write command to first data", "JESD79-4, DDR4-2400: 12 tCK"),
-      number<kDram, &Dram::t_rcd_ns>("dram.t_rcd_ns", "ns", 0.1, 1000,
-          "tRCD: activate to column command", "JESD79-4, DDR4-2400T: 17 tCK"),
-      number<kDram, &Dram::t_rp_ns>("dram.t_rp_ns", "ns", 0.1, 1000,
-          "tRP: precharge to activate", "JESD79-4, DDR4-2400T: 17 tCK"),
-      number<kDram, &Dram::t_ras_ns>("dram.t_ras_ns", "ns", 0.1, 1000,
-          "tRAS: activate to precharge", kJedec),
-      number<kDram, &Dram::t_rtp_ns>("dram.t_rtp_ns", "ns", 0.1, 1000,
-          "tRTP: read command to precharge", kJedec),
-      number<kDram, &Dram::t_wr_ns>("dram.t_wr_ns", "ns", 0.1, 1000,
-          "tWR: last write data to precharge", kJedec),
-      number<kDram, &Dram::t_wtr_ns>("dram.t_wtr_ns", "ns", 0.1, 1000,
-          "tWTR_L: last write data to read command", kJedec),
-      number<kDram, &Dram::t_ccd_l_ns>("dram.t_ccd_l_ns", "ns", 0.1, 1000,
-          "tCCD_L: column to column command in one bank group", kJedec),
-      number<kDram, &Dram::t_rrd_s_ns>("dram.t_rrd_s_ns", "ns", 0.1, 1000,
-          "tRRD_S: activate to activate in another bank group", "JESD79-4, 1 KB page: 4 tCK"),
-      number<kDram, &Dram::t_rrd_l_ns>("dram.t_rrd_l_ns", "ns", 0.1, 1000,
-          "tRRD_L: activate to activate in one bank group", "JESD79-4, 1 KB page"),
-      number<kDram, &Dram::t_faw_ns>("dram.t_faw_ns", "ns", 0.1, 1000,
-          "tFAW: window that holds at most four activates", "JESD79-4, 1 KB page"),
-      number<kDram, &Dram::t_rfc_ns>("dram.t_rfc_ns", "ns", 0.1, 10000,
-          "tRFC: time that a refresh takes", "JESD79-4, 8 Gb devices"),
-      number<kDram, &Dram::t_refi_ns>("dram.t_refi_ns", "ns", 0, 1000000,
-          "tREFI: interval between refreshes, 0 for none", "JESD79-4, up to 85 C"),
-      number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
-          "controller front-end and PHY, once per request", kChosen),
-
+  // clang-format off
+  return {
       word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini", "search"},
           "tiles by the cost model, by Gemmini's library's rules, or by a search", kChosen),
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
@@ -406,7 +324,9 @@ bool is_name(std::string_view text) {
 
 const std::vector<MachineKey>& machine_keys() {
   static const std::vector<MachineKey> keys = [] {
-    std::vector<MachineKey> all = make_keys();
+    std::vector<MachineKey> all = make_core_keys();
+    append_memory_keys(all);
+    for (MachineKey& key : make_system_keys()) all.push_back(std::move(key));
     append_cost_keys(all);
     for (MachineKey& key : make_backend_keys()) all.push_back(std::move(key));
     dfx::append_keys(all);

@@ -207,7 +207,10 @@ class MachineReader {
     if (machine_.dfx.cores == 0) {
       add(place, kKind, "found \"ring\" and dfx.cores = 0, expected at least one core");
     }
-    if (ring_of(system) != nullptr) add(place, kKind, "found a second ring, expected one at most");
+    if (ring_of(system) == nullptr) return;
+    add(place, kKind,
+        "found a second ring, expected one at most: the window of the bus at 2^44 and the "
+        "PCIe of the host are one ring's");
   }
 
   static bool is_kind(const toml::table& table, std::string_view kind) {

@@ -11,6 +11,7 @@
 #include "hw/function/row_scale.h"
 #include "hw/function/silu.h"
 #include "hw/function/softmax.h"
+#include "hw/function/tanh.h"
 #include "hw/number/dyadic.h"
 #include "hw/postop/stage_constants.h"
 
@@ -62,6 +63,10 @@ class PlainStage {
       case StageOp::kSilu:
         return each([this, constants = silu_constants(stage_)](std::int64_t x, std::size_t) {
           return silu(saturate_bits(x, 16), constants, limits(5));
+        });
+      case StageOp::kTanh:
+        return each([this, constants = tanh_constants(stage_)](std::int64_t x, std::size_t) {
+          return hw::tanh(saturate_bits(x, 16), constants, limits(5));
         });
       case StageOp::kExp:
         return exponential();

@@ -144,6 +144,7 @@ class StageCheck {
         in_range(2, kMinExpFractionBits, kMaxExpFractionBits);
         return;
       case StageOp::kSilu:
+      case StageOp::kTanh:
         dyadic(0, 0);
         in_range(2, kMinExpFractionBits, kMaxExpFractionBits);
         dyadic(3, -kMaxMultiplier);

@@ -7,6 +7,7 @@
 #include "hw/function/row_scale.h"
 #include "hw/function/silu.h"
 #include "hw/function/softmax.h"
+#include "hw/function/tanh.h"
 #include "hw/number/int_exp.h"
 #include "hw/number/isqrt.h"
 #include "hw/number/serial_unit.h"
@@ -163,6 +164,14 @@ constexpr std::array<StageInfo, kStageOps> kStageTable = {{
      StageUnit::kRope},
     {"transpose", {}, kNoOperand, false, false, 0, kAdd, StageUnit::kTransposer},
     {"quantise_row", {"top"}, kind(Operand::kRow), false, false, 0, kRequantise, StageUnit::kNorm},
+    {"tanh",
+     {"multiplier", "shift", "frac_bits", "out_multiplier", "out_shift", "lo", "hi"},
+     kNoOperand,
+     false,
+     false,
+     0,
+     kTanhLatency,
+     StageUnit::kExponential},
 }};
 
 bool is_deferred_softmax(const Stage& stage) {

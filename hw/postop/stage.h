@@ -37,9 +37,10 @@ enum class StageOp : std::uint8_t {
   kRope = 15,            ///< rotates pairs of columns; y = cosine, sine, cosine, sine ... (rope.h)
   kTranspose = 16,       ///< element (r, c) of the tile is written as (c, r); the last stage
   kQuantiseRow = 17,     ///< codes of the row, whose peak becomes `top` (hw/function/row_scale.h)
+  kTanh = 18,            ///< tanh of an s16 (saturated), requantised (hw/function/tanh.h)
 };
 
-inline constexpr std::uint8_t kStageOps = 18;
+inline constexpr std::uint8_t kStageOps = 19;
 inline constexpr std::size_t kStageImmediates = 8;
 
 /// Where a stage's operand y comes from, and how it is broadcast.

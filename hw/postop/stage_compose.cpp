@@ -8,6 +8,7 @@
 
 #include "hw/function/rms_norm.h"
 #include "hw/function/row_scale.h"
+#include "hw/function/tanh.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/postop/chain_frame.h"
 #include "hw/postop/stage_constants.h"
@@ -208,6 +209,14 @@ Step stage_function(const Chain& chain, std::size_t index, std::size_t word) {
       return unary(chain, index,
                    [constants = silu_constants(stage), limits = limits_at(stage, 5)](
                        std::int32_t* x, std::size_t n) { row::silu(x, n, constants, limits); });
+    case StageOp::kTanh:
+      return unary(chain, index,
+                   [constants = tanh_constants(stage), limits = limits_at(stage, 5)](
+                       std::int32_t* x, std::size_t n) {
+                     for (std::size_t i = 0; i < n; ++i) {
+                       x[i] = hw::tanh(x[i], constants, {limits.lo, limits.hi});
+                     }
+                   });
     case StageOp::kExp:
       return unary(chain, index,
                    [constants = exp_constants(stage)](std::int32_t* x, std::size_t n) {

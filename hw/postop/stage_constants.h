@@ -6,6 +6,7 @@
 #include "hw/function/gelu.h"
 #include "hw/function/silu.h"
 #include "hw/function/softmax.h"
+#include "hw/function/tanh.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/number/dyadic.h"
 #include "hw/number/int_exp.h"
@@ -43,6 +44,11 @@ inline SoftmaxConstants softmax_constants(const Stage& stage) {
 }
 
 inline SiluConstants silu_constants(const Stage& stage) {
+  return {dyadic_at(stage, 0), make_int_exp_constants(static_cast<unsigned>(stage.imm[2])),
+          dyadic_at(stage, 3)};
+}
+
+inline TanhConstants tanh_constants(const Stage& stage) {
   return {dyadic_at(stage, 0), make_int_exp_constants(static_cast<unsigned>(stage.imm[2])),
           dyadic_at(stage, 3)};
 }

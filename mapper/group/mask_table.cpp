@@ -29,6 +29,7 @@ hw::IntRange score_range(const MaskedScores& scores) {
       return {last.imm[1], last.imm[2]};
     case hw::StageOp::kGelu:
     case hw::StageOp::kSilu:
+    case hw::StageOp::kTanh:
       return {last.imm[5], last.imm[6]};
     default:
       return hw::full_range(32);

@@ -39,6 +39,16 @@ struct FloatBlock {
   FloatLinear fc2;
 };
 
+/// Between the layers of a head: BERT and RoBERTa have tanh, DistilBERT has ReLU.
+enum class HeadFunction : std::uint8_t { kTanh, kRelu };
+
+/// The head of a network that classifies texts: classes(function(dense(state of token 0))).
+struct FloatTextHead {
+  FloatLinear dense;  ///< width to width
+  HeadFunction function = HeadFunction::kTanh;
+  FloatLinear classes;
+};
+
 /// y = 0.5 x (1 + tanh(...)), which GPT-2 has in the place of the error function.
 enum class GeluForm { kErf, kTanh };
 

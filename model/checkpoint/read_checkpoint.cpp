@@ -155,7 +155,8 @@ TextWithHead read_text_checkpoint(const NetworkFile& file) {
   TextWithHead found;
   TextCheckpoint& checkpoint = found.text;
   checkpoint.path = file.path();
-  const NetworkNode* last = &walk.last();
+  const TextEnds ends = text_ends(walk, walk.last());
+  const NetworkNode* last = ends.last;
   const NetworkNode* const head = last->is("linear") ? last : nullptr;
   if (head != nullptr) {
     if (head->inputs.size() > 2) file.fail(*head, "expected a head without bias");
@@ -199,6 +200,13 @@ TextWithHead read_text_checkpoint(const NetworkFile& file) {
   }
   shape.vocabulary = rows_of_constant(file, embedding.word->inputs[1]);
   shape.positions = static_cast<std::uint32_t>(checkpoint.position.size() / width);
+  if (ends.classes != nullptr) {
+    FloatTextHead& classifier = checkpoint.head.emplace();
+    reader.linear(*ends.dense, classifier.dense);
+    if (ends.function->is("relu")) classifier.function = HeadFunction::kRelu;
+    reader.linear(*ends.classes, classifier.classes);
+    shape.classes = text_classes(walk, ends, encoder.shape.width);
+  }
   checkpoint.norm_epsilon = reader.norm_epsilon();
   checkpoint.gelu = reader.gelu_form();
   check_text_shape(walk, sum, shape.vocabulary, shape.positions, shape.token_types, shape.encoder);

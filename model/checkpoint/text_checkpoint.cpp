@@ -1,6 +1,7 @@
 #include "model/checkpoint/text_checkpoint.h"
 
 #include <cstddef>
+#include <optional>
 
 #include "base/error.h"
 #include "model/checkpoint/checkpoint_names.h"
@@ -22,6 +23,21 @@ FloatBlock read_bert_block(CheckpointReader& reader, const std::string& prefix,
   block.fc2 = reader.linear(prefix + "output.dense", shape.width, shape.hidden);
   block.norm2 = reader.norm(prefix + "output.LayerNorm", shape.width);
   return block;
+}
+
+/// The head of BertForSequenceClassification, if the file has one.
+std::optional<FloatTextHead> read_bert_head(CheckpointReader& reader, const std::string& prefix,
+                                            TextShape& shape) {
+  const std::string classifier = "classifier.weight";
+  if (!reader.file().has(prefix + "pooler.dense.weight") || !reader.file().has(classifier)) {
+    return std::nullopt;
+  }
+  const std::size_t classes = reader.dimensions(classifier, 2)[0];
+  if (classes < kMinTextClasses) return std::nullopt;
+  shape.classes = reader.number(classifier, classes, kMinTextClasses, kMaxTextClasses);
+  const std::uint32_t width = shape.encoder.width;
+  return FloatTextHead{reader.linear(prefix + "pooler.dense", width, width), HeadFunction::kTanh,
+                       reader.linear("classifier", shape.classes, width)};
 }
 
 TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
@@ -52,6 +68,7 @@ TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
     checkpoint.blocks.push_back(
         read_bert_block(reader, layers + std::to_string(i) + ".", shape.encoder));
   }
+  checkpoint.head = read_bert_head(reader, prefix, shape);
   return checkpoint;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct TextCheckpoint {
   FloatNorm
       norm;  ///< post-norm (BERT): after the embedding; pre-norm (GPT-2): after the last block
   std::vector<FloatBlock> blocks;
+  std::optional<FloatTextHead> head;  ///< of a BERT that classifies texts
 };
 
 /// Added to variances by BERT and by GPT-2, as their published configurations say.
@@ -29,8 +31,9 @@ inline constexpr double kGpt2NormEpsilon = 1e-5;
 
 /// Loads a safetensors file with the names of Hugging Face's BertModel or GPT2Model, with or
 /// without the prefix "bert." or "transformer.". The tensors give the shape, except for the heads
-/// (model/checkpoint/checkpoint_names.h). Poolers, heads for tasks and masks that the files carry
-/// along are left out.
+/// (model/checkpoint/checkpoint_names.h). A pooler and a classifier of two classes or more, as in
+/// BertForSequenceClassification, are the head; other poolers, heads for tasks and masks that the
+/// files carry along are left out.
 ///
 /// Or a network file (model/network/network_document.h) of such a network.
 ///

@@ -179,7 +179,14 @@ void write_network(const TextCheckpoint& checkpoint, const std::vector<double>& 
   if (shape.encoder.post_norm) x = leaves.norm("norm", checkpoint.norm, x);
   x = leaves.blocks(checkpoint.blocks, x);
   if (!shape.encoder.post_norm) x = leaves.norm("norm", checkpoint.norm, x);
-  if (!head.empty()) {
+  if (checkpoint.head) {
+    leaves.set_rows(1);
+    x = writer.node("class_row", "select_row", {x}, leaves.value(width), {{"row", 0}});
+    x = leaves.linear("pooler", checkpoint.head->dense, x, LinearUse::kOperand, 0.0);
+    const bool tanh = checkpoint.head->function == HeadFunction::kTanh;
+    x = writer.node("pooled", tanh ? "tanh" : "relu", {x}, leaves.value(width));
+    x = leaves.linear("logits", checkpoint.head->classes, x, LinearUse::kLogits, 0.0);
+  } else if (!head.empty()) {
     const std::string weight = head == checkpoint.word
                                    ? words
                                    : writer.reals("logits.weight", {shape.vocabulary, width}, head);

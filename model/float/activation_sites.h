@@ -21,6 +21,7 @@ enum class Site {
   kGeluOut,  ///< [tokens, hidden]
   kMlpResidual,
   kFinalNorm,  ///< [1, width], pre-norm only; of a text [tokens, width]
+  kPooled,     ///< [1, width], of a text: between the layers of its head
   kLogits,     ///< [1, classes]
 };
 

@@ -1,10 +1,13 @@
 #include "model/float/float_text.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <stdexcept>
 #include <utility>
 
-#include "model/text/token_ids.h"
+#include "base/error.h"
+#include "model/float/float_vit.h"
 
 namespace systole::model {
 
@@ -47,6 +50,32 @@ FloatRows FloatText::hidden(const std::vector<std::int32_t>& ids, ActivationObse
     show(observer, Site::kFinalNorm, 0, stream, width);
   }
   return stream;
+}
+
+std::vector<double> FloatText::logits(const std::vector<std::int32_t>& ids,
+                                      ActivationObserver* observer,
+                                      const std::vector<std::int32_t>& types) const {
+  const FloatTextHead& head = checkpoint_.head.value();
+  FloatRows first = hidden(ids, observer, types);
+  first.resize(shape().encoder.width);  // token 0 alone is classified
+  FloatRows pooled = PackedLinear(head.dense).apply(first);
+  for (double& x : pooled) {
+    x = head.function == HeadFunction::kTanh ? std::tanh(x) : std::max(x, 0.0);
+  }
+  show(observer, Site::kPooled, 0, pooled, pooled.size());
+  FloatRows result = PackedLinear(head.classes).apply(pooled);
+  show(observer, Site::kLogits, 0, result, result.size());
+  return result;
+}
+
+double float_accuracy(const FloatText& text, const TokenIds& texts) {
+  if (texts.labels.empty()) throw hw::InputError("the texts have no labels");
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < texts.count; ++i) {
+    const TokenText tokens = texts.text(i).trimmed();
+    if (argmax(text.logits(tokens.ids, nullptr, tokens.types)) == texts.labels[i]) ++right;
+  }
+  return static_cast<double>(right) / static_cast<double>(texts.count);
 }
 
 }  // namespace systole::model

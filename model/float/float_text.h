@@ -6,6 +6,7 @@
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/float/activation_sites.h"
 #include "model/float/float_blocks.h"
+#include "model/text/token_ids.h"
 
 namespace systole::model {
 
@@ -22,10 +23,18 @@ class FloatText {
   [[nodiscard]] FloatRows hidden(const std::vector<std::int32_t>& ids,
                                  ActivationObserver* observer = nullptr,
                                  const std::vector<std::int32_t>& types = {}) const;
+  /// The scores of the classes [classes], of a network with a head. Throws as hidden() does.
+  [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& ids,
+                                           ActivationObserver* observer = nullptr,
+                                           const std::vector<std::int32_t>& types = {}) const;
 
  private:
   TextCheckpoint checkpoint_;
   FloatBlocks blocks_;
 };
+
+/// Fraction of the texts with labels that the network classifies as labelled. Throws InputError if
+/// there are no labels.
+[[nodiscard]] double float_accuracy(const FloatText& text, const TokenIds& texts);
 
 }  // namespace systole::model

@@ -5,6 +5,7 @@
 #include "hw/function/gelu.h"
 #include "hw/function/rope.h"
 #include "hw/function/silu.h"
+#include "hw/function/tanh.h"
 #include "hw/machine/machine.h"
 #include "hw/number/integer.h"
 #include "hw/postop/postop.h"
@@ -135,6 +136,21 @@ inline constexpr unsigned kLogitBits = 32;
                silu.exp.fraction_bits,
                silu.output.multiplier,
                silu.output.shift,
+               range.lo,
+               range.hi};
+  return stage;
+}
+
+/// Always rounds half up, as hw/function/tanh.h does.
+[[nodiscard]] inline hw::Stage tanh_stage(const hw::TanhConstants& tanh, unsigned bits) {
+  const hw::IntRange range = hw::symmetric_range(bits);
+  hw::Stage stage;
+  stage.op = hw::StageOp::kTanh;
+  stage.imm = {tanh.argument.multiplier,
+               tanh.argument.shift,
+               tanh.exp.fraction_bits,
+               tanh.output.multiplier,
+               tanh.output.shift,
                range.lo,
                range.hi};
   return stage;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -159,11 +160,17 @@ class ConstantReader {
 };
 
 constexpr const char* kTokenTypesKey = "token_types";
+/// Of a network that classifies texts: the classes, and what is between the layers of its head.
+constexpr const char* kClassesKey = "classes";
+constexpr const char* kHeadKey = "head";
+constexpr const char* kTanhWord = "tanh";
+constexpr const char* kReluWord = "relu";
 
 /// The shape of a text network in a file's metadata: L (blocks), d (width), h (heads), hidden, post
 /// (1: post-norm), causal (1: a token attends to itself and to earlier ones), vocabulary,
-/// positions, token_types. A file without the last has type 0 alone, of an encoder, or none. Throws
-/// InputError if a key is missing, out of range, or contradicts another.
+/// positions, token_types, and the classes of one that classifies. A file without token_types has
+/// type 0 alone, of an encoder, or none. Throws InputError if a key is missing, out of range, or
+/// contradicts another.
 TextShape read_text_shape(const Safetensors& file) {
   TextShape shape;
   EncoderShape& encoder = shape.encoder;
@@ -178,6 +185,9 @@ TextShape read_text_shape(const Safetensors& file) {
   shape.token_types = file.metadata().count(kTokenTypesKey) != 0
                           ? metadata_number(file, kTokenTypesKey, 0, kMaxTokenTypes)
                           : (encoder.causal ? 0U : 1U);
+  if (file.metadata().count(kClassesKey) != 0) {
+    shape.classes = metadata_number(file, kClassesKey, kMinTextClasses, kMaxTextClasses);
+  }
   if (encoder.width % encoder.heads != 0) {
     throw hw::InputError(file.path() + ": metadata 'h': " + std::to_string(encoder.heads) +
                          ", expected a divisor of d = " + std::to_string(encoder.width));
@@ -197,6 +207,19 @@ std::map<std::string, std::string> text_shape_metadata(const TextShape& shape) {
           {"vocabulary", std::to_string(shape.vocabulary)},
           {"positions", std::to_string(shape.positions)},
           {kTokenTypesKey, std::to_string(shape.token_types)}};
+}
+
+/// The head of a file with classes, of which the function is known.
+std::optional<IntegerTextHead> empty_head(const Safetensors& file, const TextShape& shape) {
+  if (shape.classes == 0) return std::nullopt;
+  const std::string function = metadata_text(file, kHeadKey);
+  if (function != kTanhWord && function != kReluWord) {
+    throw hw::InputError(file.path() + ": metadata '" + kHeadKey + "': " + hw::printable(function) +
+                         ", expected " + kTanhWord + " or " + kReluWord);
+  }
+  IntegerTextHead head;
+  if (function == kReluWord) head.function = HeadFunction::kRelu;
+  return head;
 }
 
 /// Metadata: 1 if the encoders of the auto-encoder are part of `qkv`; may be absent.
@@ -269,6 +292,10 @@ void save_integer_text(const IntegerText& text, const std::string& path) {
   std::map<std::string, std::string> metadata =
       common_metadata(kIntegerTextFormat, text.name, text.source, text.encoder);
   metadata.merge(text_shape_metadata(text.shape));
+  if (text.head) {
+    metadata[kClassesKey] = std::to_string(text.shape.classes);
+    metadata[kHeadKey] = text.head->function == HeadFunction::kTanh ? kTanhWord : kReluWord;
+  }
   write_safetensors(path, writer.tensors(), metadata);
 }
 
@@ -281,6 +308,7 @@ IntegerText load_integer_text(const std::string& path) {
   text.encoder.shape = text.shape.encoder;
   text.encoder.datapath = read_datapath(file);
   text.encoder.blocks.resize(text.shape.encoder.layers);
+  text.head = empty_head(file, text.shape);
   ConstantReader reader(file);
   visit_text(reader, text);
   reader.check_all_used();

@@ -81,6 +81,19 @@ class Check {
     if (!fits) throw hw::InputError(place_ + ": " + name + ": the product exceeds its register");
   }
 
+  void head(const IntegerTextHead& head) const {
+    linear("head.dense", head.dense);
+    if (head.function == HeadFunction::kTanh) {
+      factor("head.tanh.argument", head.argument, 0);
+      factor("head.tanh.output", head.output, 0);
+      in_range("head.tanh.fraction_bits", head.fraction_bits, hw::kMinExpFractionBits,
+               hw::kMaxSiluFractionBits);
+    }
+    scale("head.pooled", head.pooled_scale);
+    linear("head.classes", head.classes);
+    scale("logits", head.logit_scale);
+  }
+
   void link(const std::string& prefix, const std::string& operand,
             const IntegerHeadMix& link) const {
     linear(prefix + "encoder_" + operand, link.encoder);
@@ -180,6 +193,7 @@ void check_integer_text(const IntegerText& text, const std::string& place) {
   check.scale("embedding", text.embedding_scale);
   check.norm("norm", text.norm);
   check_encoder(check, text.encoder);
+  if (text.head) check.head(*text.head);
 }
 
 void check_integer_layers(const IntegerLayers& layers, const std::string& place) {

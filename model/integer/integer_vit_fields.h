@@ -91,6 +91,17 @@ void visit_text(Visitor& visitor, Text& text) {
   visitor.scale("embedding", text.embedding_scale);
   visit_encoder(visitor, text.encoder, 0);
   visitor.norm("norm", text.norm, width);
+  if (!text.head) return;
+  auto& head = *text.head;
+  visitor.linear("head.dense", head.dense, width, width);
+  if (head.function == HeadFunction::kTanh) {
+    visitor.factor("head.tanh.argument", head.argument);
+    visitor.factor("head.tanh.output", head.output);
+    visitor.number("head.tanh.fraction_bits", head.fraction_bits);
+  }
+  visitor.scale("head.pooled", head.pooled_scale);
+  visitor.linear("head.classes", head.classes, text.shape.classes, width);
+  visitor.scale("logits", head.logit_scale);
 }
 
 }  // namespace systole::model

@@ -111,6 +111,23 @@ class IntegerLayerReader {
     if (identity(node, post)) block.mlp_identity = factor_of(node, "factor");
   }
 
+  /// The layers of `ends`, which has a head.
+  [[nodiscard]] IntegerTextHead head(const TextEnds& ends) const {
+    IntegerTextHead head;
+    linear(*ends.dense, head.dense);
+    linear(*ends.classes, head.classes);
+    if (ends.function->is("tanh")) {
+      head.argument = factor_of(*ends.function, "argument");
+      head.output = factor_of(*ends.function, "factor");
+      head.fraction_bits = ends.function->attributes.at("fraction_bits").get<std::int64_t>();
+    } else {
+      head.function = HeadFunction::kRelu;
+    }
+    head.pooled_scale = file_.scale_of(ends.function->output);
+    head.logit_scale = file_.scale_of(ends.classes->output);
+    return head;
+  }
+
   [[nodiscard]] std::vector<std::int32_t> words(const std::string& name) const {
     return file_.constants().copy<std::int32_t>(name);
   }
@@ -233,9 +250,11 @@ IntegerVit read_vit_network(const NetworkFile& file) {
 
 IntegerText read_text_network(const NetworkFile& file) {
   const NetworkWalk walk(file);
-  const NetworkNode& last = walk.last();
+  const TextEnds ends = text_ends(walk, walk.last());
+  const NetworkNode& last = *ends.last;
   IntegerText text;
   IntegerLayerReader reader(file, text.encoder);
+  if (ends.classes != nullptr) text.head = reader.head(ends);
   const bool has_norm = !walk.ending(last.output).is_block;
   if (has_norm) {
     if (!last.is("layer_norm")) file.fail(last, "expected the layer_norm after the last block");
@@ -269,6 +288,7 @@ IntegerText read_text_network(const NetworkFile& file) {
     text.shape.token_types = rows_of_constant(file, embedding.token_type->inputs[1]);
   }
   text.shape.encoder = text.encoder.shape;
+  text.shape.classes = text_classes(walk, ends, text.encoder.shape.width);
   text.shape.vocabulary = rows_of_constant(file, embedding.word->inputs[1]);
   text.shape.positions = static_cast<std::uint32_t>(text.position.size() / width);
   check_text_shape(walk, sum, text.shape.vocabulary, text.shape.positions, text.shape.token_types,

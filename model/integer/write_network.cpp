@@ -48,6 +48,7 @@ class IntegerLeaves {
   std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& x,
                      LinearUse use, double scale) {
     const std::string type = use == LinearUse::kOperand  ? "s8"
+                             : use == LinearUse::kWide   ? "s16"
                              : use == LinearUse::kStream ? stream_type()
                                                          : "s32";
     return affine(name, "linear", layer, x, {type, {rows_, layer.outputs}, scale});
@@ -104,6 +105,22 @@ class IntegerLeaves {
     if (encoder_.shape.post_norm) attributes["factor"] = factor_json(factor);
     return writer_.node(name, "add", {identity, branch},
                         {stream_type(), {rows_, encoder_.shape.width}, scale}, attributes);
+  }
+
+  /// Logits of the state x of one token.
+  std::string head(const IntegerTextHead& head, std::string x) {
+    const std::int64_t width = encoder_.shape.width;
+    if (head.function == HeadFunction::kTanh) {
+      x = linear("pooler", head.dense, x, LinearUse::kWide, kTanhInputScale);
+      x = writer_.node("pooled", "tanh", {x}, {"s8", {rows_, width}, head.pooled_scale},
+                       {{"argument", factor_json(head.argument)},
+                        {"fraction_bits", head.fraction_bits},
+                        {"factor", factor_json(head.output)}});
+    } else {
+      x = linear("pooler", head.dense, x, LinearUse::kOperand, head.pooled_scale);
+      x = writer_.node("pooled", "relu", {x}, {"s8", {rows_, width}, head.pooled_scale});
+    }
+    return linear("logits", head.classes, x, LinearUse::kLogits, head.logit_scale);
   }
 
   /// All blocks.
@@ -208,6 +225,11 @@ void write_network(const IntegerText& text, const std::string& path) {
   if (shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
   x = leaves.blocks(x);
   if (!shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
+  if (text.head) {
+    x = writer.node("class_row", "select_row", {x}, {"s8", {1, shape.encoder.width}}, {{"row", 0}});
+    leaves.set_rows(1);
+    x = leaves.head(*text.head, x);
+  }
   writer.write(path, x);
 }
 

@@ -109,6 +109,37 @@ VitEnds vit_ends(const NetworkWalk& walk) {
   return ends;
 }
 
+TextEnds text_ends(const NetworkWalk& walk, const NetworkNode& end) {
+  TextEnds ends;
+  ends.last = &end;
+  if (!end.is("linear")) return ends;
+  const NetworkNode* const function = walk.file().producer(end.inputs[0]);
+  if (function == nullptr || !(function->is("tanh") || function->is("relu"))) return ends;
+  ends.classes = &end;
+  ends.function = function;
+  ends.dense = &walk.before(*function, "linear");
+  ends.row = &walk.before(*ends.dense, "select_row");
+  if (ends.row->attributes.at("row") != 0) {
+    walk.file().fail(*ends.row, "attribute 'row': expected 0, the first token");
+  }
+  ends.last = walk.file().producer(ends.row->inputs[0]);
+  if (ends.last == nullptr) walk.file().fail(*ends.row, "reads a graph input, expected blocks");
+  return ends;
+}
+
+std::uint32_t text_classes(const NetworkWalk& walk, const TextEnds& ends, std::uint32_t width) {
+  if (ends.classes == nullptr) return 0;
+  if (columns_of(walk.file(), ends.dense->output) != width) {
+    walk.file().fail(*ends.dense, fmt::format("expected {} outputs, as the blocks have", width));
+  }
+  const std::uint32_t classes = columns_of(walk.file(), ends.classes->output);
+  if (classes < kMinTextClasses || classes > kMaxTextClasses) {
+    walk.file().fail(*ends.classes, fmt::format("classes: {}, expected {} to {}", classes,
+                                                kMinTextClasses, kMaxTextClasses));
+  }
+  return classes;
+}
+
 void check_blocks(const NetworkWalk& walk, const NetworkNode& node, const EncoderShape& shape) {
   require(walk, node, "blocks", shape.layers, kMaxTextLayers);
   require(walk, node, "width", shape.width, kMaxTextWidth);

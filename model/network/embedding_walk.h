@@ -40,6 +40,21 @@ struct VitEnds {
 };
 [[nodiscard]] VitEnds vit_ends(const NetworkWalk& walk);
 
+/// The layers of a network of texts after its blocks.
+struct TextEnds {
+  /// Of one that classifies; null: none. `function` is a tanh or a relu between the two layers.
+  const NetworkNode* classes = nullptr;
+  const NetworkNode* function = nullptr;
+  const NetworkNode* dense = nullptr;
+  const NetworkNode* row = nullptr;  ///< input of `dense`: token 0
+  const NetworkNode* last;           ///< makes the states of the tokens
+};
+/// `end` makes the network's output.
+[[nodiscard]] TextEnds text_ends(const NetworkWalk& walk, const NetworkNode& end);
+/// The classes of that head, 0 without one. Throws InputError unless its layers fit the width.
+[[nodiscard]] std::uint32_t text_classes(const NetworkWalk& walk, const TextEnds& ends,
+                                         std::uint32_t width);
+
 /// Throws InputError for blocks of sizes that no network may have.
 void check_blocks(const NetworkWalk& walk, const NetworkNode& node, const EncoderShape& shape);
 /// Throws InputError unless the shape is one that networks of texts may have.

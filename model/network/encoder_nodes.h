@@ -20,8 +20,9 @@ struct BlockScales {
 ///   norm(name, norm, x), gelu(name, block, x, scale),
 ///   attention(name, block, q, k, v, scale), link(prefix, operand, link, x),
 ///   add(name, identity, branch, factor, scale), scales(block).
-/// `use` is where the result of a linear layer goes: to an operand of 8 bits, or to a branch.
-enum class LinearUse : std::uint8_t { kOperand, kBranch, kStream, kLogits };
+/// `use` is where the result of a linear layer goes: to an operand of 8 bits, to a function of 16
+/// bits, or to a branch.
+enum class LinearUse : std::uint8_t { kOperand, kWide, kBranch, kStream, kLogits };
 
 template <typename Leaves, typename Block>
 std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& shape,

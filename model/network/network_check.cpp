@@ -163,10 +163,12 @@ class NetworkCheck {
     }
     if (!document_.is_integer()) return {"f32"};
     if (op.name == "linear" || op.name == "attention" || op.name == "head_mix" ||
-        op.name == "gelu") {
+        op.name == "gelu" || op.name == "relu") {
       return {"s8"};
     }
-    if (op.name == "rope" || op.name == "silu" || op.name == "multiply") return {"s16"};
+    if (op.name == "rope" || op.name == "silu" || op.name == "tanh" || op.name == "multiply") {
+      return {"s16"};
+    }
     return {"s8", "s16", "s32"};
   }
 
@@ -175,7 +177,7 @@ class NetworkCheck {
     if (op.name == "linear" || op.name == "select_row") return {"s8", "s16", "s32"};
     if (op.name == "attention" || op.name == "head_mix" || op.name == "gelu" ||
         op.name == "layer_norm" || op.name == "patches" || op.name == "quantise_rows" ||
-        op.name == "rope") {
+        op.name == "rope" || op.name == "tanh" || op.name == "relu") {
       return {"s8"};
     }
     if (op.name == "rms_norm" || op.name == "silu") return {"s16"};

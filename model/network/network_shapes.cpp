@@ -195,6 +195,8 @@ const std::map<std::string_view, Rule>& rules() {
       {"rms_norm", norm_shape},
       {"quantise_rows", same_shape},
       {"silu", same_shape},
+      {"tanh", same_shape},
+      {"relu", same_shape},
       {"multiply", sum_shape},
       {"rope", rope_shape},
       {"scaled_embedding", scaled_embedding_shape}};

@@ -18,6 +18,37 @@ namespace {
 constexpr int kLogitMagnitudeBits = 15;
 constexpr double kLogitRefinement = 4.0;
 
+double logit_scale(const Calibration& calibration) {
+  const double largest = calibration.largest(Site::kLogits);
+  const double step = std::ldexp(largest > 0 ? largest : 1.0, -kLogitMagnitudeBits);
+  return std::exp2(std::ceil(std::log2(step))) / kLogitRefinement;
+}
+
+/// The head of a text network whose states have steps of `scale`.
+IntegerTextHead head_constants(const FloatTextHead& real, const BlockQuantiser& quantiser,
+                               const Calibration& calibration, double scale,
+                               unsigned multiplier_bits) {
+  const LayerQuantiser& layers = quantiser.layers();
+  IntegerTextHead head;
+  head.function = real.function;
+  head.pooled_scale = 1.0 / kLargestCode;
+  double dense_scale = kTanhInputScale;
+  if (real.function == HeadFunction::kTanh) {
+    const hw::TanhConstants tanh = hw::make_tanh_constants(kTanhInputScale, head.pooled_scale,
+                                                           multiplier_bits, kTanhFractionBits);
+    head.argument = tanh.argument;
+    head.output = tanh.output;
+    head.fraction_bits = kTanhFractionBits;
+  } else {
+    head.pooled_scale = dense_scale = quantiser.operand_scale(Site::kPooled, 0);
+  }
+  head.dense = layers.linear("pooler", real.dense, scale, {{real.dense.outputs, dense_scale}});
+  head.logit_scale = logit_scale(calibration);
+  head.classes = layers.linear("head", real.classes, head.pooled_scale,
+                               {{real.classes.outputs, head.logit_scale}});
+  return head;
+}
+
 IntegerVit vit_constants(const VitCheckpoint& checkpoint, const Calibration& calibration,
                          const QuantiserOptions& options) {
   const EncoderShape& shape = checkpoint.shape.encoder;
@@ -45,9 +76,7 @@ IntegerVit vit_constants(const VitCheckpoint& checkpoint, const Calibration& cal
     scale = quantiser.operand_scale(Site::kFinalNorm, 0);
     vit.norm = layers.layer_norm("norm", checkpoint.norm, scale);
   }
-  const double largest = calibration.largest(Site::kLogits);
-  const double step = std::ldexp(largest > 0 ? largest : 1.0, -kLogitMagnitudeBits);
-  vit.logit_scale = std::exp2(std::ceil(std::log2(step))) / kLogitRefinement;
+  vit.logit_scale = logit_scale(calibration);
   vit.head =
       layers.linear("head", checkpoint.head, scale, {{checkpoint.shape.classes, vit.logit_scale}});
   return vit;
@@ -70,7 +99,13 @@ IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& 
   const double norm_scale =
       quantiser.operand_scale(shape.post_norm ? Site::kEmbeddingNorm : Site::kFinalNorm, 0);
   text.norm = quantiser.layers().layer_norm("norm", checkpoint.norm, norm_scale);
-  quantiser.append_blocks(text.encoder, shape.post_norm ? norm_scale : text.embedding_scale);
+  const double scale =
+      quantiser.append_blocks(text.encoder, shape.post_norm ? norm_scale : text.embedding_scale);
+  if (checkpoint.head) {
+    text.head =
+        head_constants(*checkpoint.head, quantiser, calibration,
+                       shape.post_norm ? scale : norm_scale, options.datapath.multiplier_bits);
+  }
   return text;
 }
 
@@ -143,7 +178,11 @@ IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibrati
   for (std::size_t i = 0; i < calibration.count; ++i) {
     // Nothing reads what padding gives: it must not widen the scales.
     const TokenText text = calibration.text(i).trimmed();
-    static_cast<void>(real.hidden(text.ids, &maxima, text.types));
+    if (checkpoint.head) {
+      static_cast<void>(real.logits(text.ids, &maxima, text.types));
+    } else {
+      static_cast<void>(real.hidden(text.ids, &maxima, text.types));
+    }
   }
   IntegerText text = text_constants(checkpoint, maxima, options);
   text.name = std::filesystem::path(checkpoint.path).stem().string();

@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kIds = "input_ids";
 constexpr const char* kMask = "attention_mask";
 constexpr const char* kTypes = "token_type_ids";
+constexpr const char* kLabels = "labels";
 
 [[noreturn]] void fail_tensor(const Safetensors& file, const char* name, const std::string& what) {
   throw hw::InputError(hw::printable(file.path()) + ": tensor '" + name + "': " + what);
@@ -77,6 +78,19 @@ std::vector<std::int32_t> read_types(const Safetensors& file, std::uint32_t toke
   return read_numbers(file, kTypes, token_types - 1);
 }
 
+std::vector<std::uint32_t> read_labels(const Safetensors& file, std::size_t count,
+                                       std::uint32_t classes) {
+  if (classes == 0 || !file.has(kLabels)) return {};
+  const std::vector<std::size_t>& shape = file.tensor(kLabels).shape;
+  if (shape != std::vector<std::size_t>{count}) {
+    fail_tensor(file, kLabels,
+                "shape is " + shape_text(shape) + ", expected " + shape_text({count}) +
+                    ": one for each text");
+  }
+  const std::vector<std::int32_t> labels = read_numbers(file, kLabels, classes - 1);
+  return {labels.begin(), labels.end()};
+}
+
 std::vector<std::int32_t> text_row(const std::vector<std::int32_t>& values, std::size_t index,
                                    std::size_t length) {
   if (values.empty()) return {};
@@ -115,6 +129,7 @@ TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
   result.ids = read_numbers(file, kIds, shape.vocabulary - 1);
   result.valid = read_mask(file, result.count, result.length);
   result.types = read_types(file, shape.token_types);
+  result.labels = read_labels(file, result.count, shape.classes);
   return result;
 }
 

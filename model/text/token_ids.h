@@ -26,6 +26,8 @@ struct TokenIds {
   std::vector<std::int32_t> ids;    ///< [count, length]
   std::vector<std::int32_t> types;  ///< [count, length]; empty: all 0
   std::vector<std::size_t> valid;   ///< [count] tokens of each that are no padding, 1 to length
+  /// [count] classes; empty: not known, or the network classifies nothing.
+  std::vector<std::uint32_t> labels;
 
   [[nodiscard]] TokenText text(std::size_t index) const;
 };
@@ -34,7 +36,9 @@ struct TokenIds {
 /// - "input_ids": 0 to the vocabulary - 1;
 /// - "attention_mask", not required, or of BOOL: 1 for every token and 0 for the padding at the end
 ///   of a text, which no token attends to;
-/// - "token_type_ids", not required: 0 to the network's token types - 1.
+/// - "token_type_ids", not required: 0 to the network's token types - 1;
+/// and of a network that classifies "labels" [count] of the same types, not required: 0 to its
+/// classes - 1.
 /// Throws InputError if the first is missing, if one has another shape, type or value, if it has
 /// nothing in it, and for texts longer than the network has positions.
 [[nodiscard]] TokenIds load_token_ids(const std::string& path, const TextShape& shape);

@@ -107,6 +107,22 @@ _TASK_HEADS = ("cls.", "classifier.", "qa_outputs.", "lm_head.", "score.", "pre_
                "vocab_transform.", "vocab_layer_norm.", "vocab_projector.")  # fmt: skip
 
 
+def _classified(net: Network, checkpoint: Checkpoint, x: str, width: int, function: str,
+                dense: str, out: str) -> str:  # fmt: skip
+    """The logits of the first token, where the checkpoint has both layers and two classes or more."""
+    if not checkpoint.has(f"{dense}.weight") or not checkpoint.has(f"{out}.weight"):
+        return x
+    shape = checkpoint.shape(f"{out}.weight")
+    if shape[0] < 2:
+        return x
+    x = net.node("class_row", "select_row", [x], [1, width], row=0)
+    pooler = projection(checkpoint, dense, width, width)
+    x = net.linear("pooler", x, pooler.weight, pooler.bias)
+    x = net.node("pooled", function, [x], [1, width])
+    head = projection(checkpoint, out, shape[0], width)
+    return net.linear("logits", x, head.weight, head.bias)
+
+
 class _BlockNames(NamedTuple):
     """What the parts of a block are called, after its number."""
 
@@ -196,9 +212,14 @@ def bert(net: Network, checkpoint: Checkpoint) -> None:
         "intermediate.dense", "output.dense", "output.LayerNorm",
     )  # fmt: skip
     sizes = (layers, width, hidden)
-    net.outputs = [
-        _post_norm_blocks(checkpoint, blocks, x, sizes, f"{prefix}encoder.layer.", names)
-    ]
+    x = _post_norm_blocks(checkpoint, blocks, x, sizes, f"{prefix}encoder.layer.", names)
+    # RoBERTa's head has a layer of its own, which is no part of the encoder.
+    dense, out = (
+        ("classifier.dense", "classifier.out_proj")
+        if roberta
+        else (f"{prefix}pooler.dense", "classifier")
+    )
+    net.outputs = [_classified(net, checkpoint, x, width, "tanh", dense, out)]
     checkpoint.skip(f"{prefix}pooler.", f"{e}position_ids", f"{e}token_type_ids", *_TASK_HEADS)
 
 
@@ -227,7 +248,10 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
         "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
     )  # fmt: skip
     sizes, blocks_at = (layers, width, hidden), f"{prefix}transformer.layer."
-    net.outputs = [_post_norm_blocks(checkpoint, blocks, x, sizes, blocks_at, names)]
+    x = _post_norm_blocks(checkpoint, blocks, x, sizes, blocks_at, names)
+    net.outputs = [
+        _classified(net, checkpoint, x, width, "relu", "pre_classifier", "classifier")
+    ]
     checkpoint.skip(*_TASK_HEADS)
 
 

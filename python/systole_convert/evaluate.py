@@ -69,6 +69,8 @@ _OPS: dict[str, Any] = {
     "layer_norm": lambda node, x, tokens: _layer_norm(node, x),
     "linear": lambda node, x, tokens: x[0] @ x[1].T + (x[2] if len(x) > 2 else 0.0),
     "gelu": lambda node, x, tokens: _gelu(node, x),
+    "tanh": lambda node, x, tokens: np.tanh(x[0]),
+    "relu": lambda node, x, tokens: np.maximum(x[0], 0.0),
     "attention": lambda node, x, tokens: _attention(node, x),
     "normalise": lambda node, x, tokens: x[0],
     "patches": lambda node, x, tokens: _patches(node, x),

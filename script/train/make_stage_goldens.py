@@ -22,9 +22,10 @@ OPERANDS = {"add": ANY, "sub": ANY, "mul": ANY, "mask": "channel row tensor imme
             "requantise": "immediate channel", "layer_norm": "channel",
             "layer_norm_apply": "channel", "rms_norm_apply": "channel", "rope": "tensor",
             "divide_row_sum": "row", "quantise_row": "row", "clamp": "immediate", "relu": "immediate",
-            "gelu": "immediate", "silu": "immediate", "exp": "immediate", "softmax": "immediate"}
+            "gelu": "immediate", "silu": "immediate", "exp": "immediate", "softmax": "immediate",
+            "tanh": "immediate"}
 LIMITS = {"add": 2, "sub": 2, "mul": 1, "requantise": 2, "clamp": 0, "gelu": 5, "silu": 5,
-          "layer_norm": 2, "layer_norm_apply": 2, "rms_norm_apply": 2, "rope": 1}  # place of lo
+          "layer_norm": 2, "layer_norm_apply": 2, "rms_norm_apply": 2, "rope": 1, "tanh": 5}  # place of lo
 FRACTION_BITS = [8, 8, 10, 4]
 
 
@@ -71,6 +72,15 @@ def silu(x, imm):
     one = exponential(0, fraction_bits)
     sigmoid = math.floor(Fraction(one if x >= 0 else e, one + e) * 2**15)
     return scaled(x * sigmoid, out_multiplier, out_shift)
+
+
+def tanh(x, imm):
+    multiplier, shift, fraction_bits, out_multiplier, out_shift = imm[:5]
+    x = signed(x, 16)
+    e = exponential(-scaled(abs(x), multiplier, shift), fraction_bits)
+    one = exponential(0, fraction_bits)
+    quotient = math.floor(Fraction(one - e, one + e) * 2**15)
+    return scaled(quotient if x >= 0 else -quotient, out_multiplier, out_shift)
 
 
 def softmax(case):
@@ -172,7 +182,7 @@ def results(case):
     if "norm" in op:
         return norm(case)
     return [{"clamp": lambda a: a, "relu": lambda a: max(a, 0), "gelu": lambda a: gelu(a, imm),
-             "silu": lambda a: silu(a, imm)}[op](value) for value in x]
+             "silu": lambda a: silu(a, imm), "tanh": lambda a: tanh(a, imm)}[op](value) for value in x]
 
 
 def leave(case):
@@ -256,6 +266,9 @@ class Draw:
                 "exp": lambda: self.argument(in_bits, bits),
                 "silu": lambda: self.argument(in_bits, bits)
                 + [self.random.randint(2**14, 2**16), in_bits + 15 + 7] + self.limits(),
+                "tanh": lambda: self.argument(in_bits, bits)
+                + [self.random.randint(2**14, 2**16), self.random.choice([7, 15, 23])]
+                + self.limits(),
                 "softmax": lambda: [0] + self.argument(in_bits, bits)
                 + [46858, 25 + 2 * (bits - 8), 8],
                 "layer_norm": lambda: [15, self.random.randint(10, 30)] + self.limits(),
@@ -291,7 +304,7 @@ class Draw:
             case["rounding"] = ROUNDINGS[number % 3]
         if op == "softmax":
             case["imm"][0] = number % 3
-        small = number % 2 or op in ("exp", "silu", "softmax")
+        small = number % 2 or op in ("exp", "silu", "softmax", "tanh")
         case["in"] = self.small(in_bits) if small else self.words()
         if kind == "channel":
             words = 2 if op in ("requantise", "layer_norm", "layer_norm_apply") else 1

@@ -124,9 +124,9 @@ int run(const InjectOptions& options) {
   std::optional<hw::AtomicFile> csv;
   if (!options.csv.empty()) csv.emplace(options.csv);
   FaultSubject faults{subject.graph(), subject.mapping(), machine, subject.inputs(), nullptr};
-  if (subject.network().vit) {
+  if (classifies(subject.network())) {
     faults.label = [&](const std::vector<std::uint8_t>& outputs) {
-      return class_of(subject.network(), outputs);
+      return class_of(subject.graph(), outputs);
     };
   }
   report.model = subject.network().name;

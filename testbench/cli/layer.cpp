@@ -14,7 +14,7 @@ namespace {
 struct LayerOptions {
   MachineOptions machine;
   std::size_t tokens = 128, width = 64, features = 64, heads = 1, hidden = 0;
-  std::string activation = "gelu", stats, report;
+  std::string activation = "gelu", stats, report, outputs, tensors;
   bool functional = true;
   bool json = false;
 };
@@ -29,18 +29,19 @@ void list_files(const LayerOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
   files.writes("--report", options.report);
+  files.writes("--outputs", options.outputs);
 }
 
 int run(const LayerOptions& options) {
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
-  report.request = {{options.tokens, options.width, options.features, options.hidden},
-                    options.heads,
-                    activation_of(options.activation),
-                    false,
-                    true,
-                    options.functional};
-  return run_on_streaming_core(report, options.stats, options.report, options.json);
+  report.request.shape = {options.tokens, options.width, options.features, options.hidden};
+  report.request.heads = options.heads;
+  report.request.activation = activation_of(options.activation);
+  report.request.functional = options.functional;
+  report.request.tensors = options.tensors;
+  return run_on_streaming_core(report, {options.stats, options.report, options.outputs},
+                               options.json);
 }
 
 }  // namespace
@@ -63,9 +64,11 @@ void add_layer_command(CLI::App& app, Action& action) {
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
+  add_tensors(command, options->tensors, add_outputs(command, options->outputs));
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole layer -m ita --tokens 128 --d 192 --dim 64 --ffn 256",
-                         "systole layer -m ita --tokens 512 --d 512 --heads 8 --json"});
+                         "systole layer -m ita --tokens 512 --d 512 --heads 8 --json",
+                         "systole layer -m ita --outputs layer.safetensors --tensors '.*scores'"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -38,7 +38,7 @@ void list_presets(bool json) {
     table.add({name, text});
     document.push_back({{"name", name}, {"summary", text}});
   }
-  if (json) return print_json(document);
+  if (json) return print_json({{"machines", document}});
   print_text(table.text());
 }
 
@@ -56,7 +56,7 @@ void list_keys(bool json) {
                         {"meaning", key.meaning},
                         {"source", key.source}});
   }
-  if (json) return print_json(document);
+  if (json) return print_json({{"keys", document}});
   print_text(text);
 }
 

@@ -65,10 +65,10 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   }
   const CommandViews& views = options.views;
   if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty() ||
-      !views.commands.empty() || !options.wave.path.empty() || !options.outputs.empty()) {
+      !views.commands.empty() || !options.wave.path.empty()) {
     throw hw::InputError(
-        "--pipeline, --transactions, --trace, --commands, --wave, --outputs: a streaming core has "
-        "neither commands nor a bus, expected a machine that has");
+        "--pipeline, --transactions, --trace, --commands, --wave: a streaming core has neither "
+        "commands nor a bus, expected a machine that has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -76,7 +76,8 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   report.request.product = true;
   report.request.bias = options.bias;
   report.request.functional = options.functional;
-  return run_on_streaming_core(report, options.stats, options.report, options.json);
+  return run_on_streaming_core(report, {options.stats, options.report, options.outputs},
+                               options.json);
 }
 
 int run(const MatmulOptions& options) {

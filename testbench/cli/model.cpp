@@ -23,6 +23,7 @@
 #include "model/metadata/text_shape.h"
 #include "model/model_files.h"
 #include "model/network/network_counts.h"
+#include "model/text/token_ids.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
@@ -106,7 +107,7 @@ void list_models(bool json) {
     document.push_back(
         {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
   }
-  if (json) return print_json(document);
+  if (json) return print_json({{"models", document}});
   print_text(table.text() + "\n" +
              paragraph("The last " + std::to_string(shape_names().size()) +
                        " are shapes with seeded weights; their figures are "
@@ -223,6 +224,28 @@ std::string checkpoint_of(const std::string& model) {
   return path.substr(0, path.size() - ending.size()) + ".safetensors";
 }
 
+Accuracy picture_accuracy(const std::string& name, const std::string& checkpoint,
+                          const std::string& pictures) {
+  const model::IntegerVit vit = load(name);
+  return measure_accuracy(vit, checkpoint, model::load_images(pictures, vit.shape.pictures()));
+}
+
+/// Of a network that classifies texts, on those of --input.
+Accuracy text_accuracy(const ModelOptions& options, const std::string& name,
+                       const std::string& checkpoint) {
+  const model::IntegerText text = model::load_integer_text(model::find_model(name));
+  if (!text.head) {
+    throw hw::InputError("--accuracy: " + text.name +
+                         " does not classify texts, expected a checkpoint with a classifier");
+  }
+  if (options.input.empty()) {
+    throw hw::InputError("--input: " + text.name +
+                         " classifies texts, expected a safetensors file with input_ids and "
+                         "labels");
+  }
+  return measure_accuracy(text, checkpoint, model::load_token_ids(options.input, text.shape));
+}
+
 int show_accuracy(const ModelOptions& options) {
   const std::vector<std::string> names =
       options.model.empty() ? model::model_names() : std::vector{options.model};
@@ -235,28 +258,32 @@ int show_accuracy(const ModelOptions& options) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
   const std::string pictures = options.input.empty() ? default_data() : options.input;
-  Table table("model | >images | >fp32 % | >integer % | >difference | holds");
+  const bool texts =
+      !options.model.empty() &&
+      model::model_kind(model::find_model(options.model)) == model::ModelKind::kIntegerText;
+  const char* const inputs = texts ? "texts" : "images";
+  Table table(fmt::format("model | >{} | >fp32 % | >integer % | >difference | holds", inputs));
   ordered_json document = ordered_json::array();
   bool all_hold = true;
   for (const std::string& name : names) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
-    const model::IntegerVit vit = load(name);
-    const model::Dataset data = model::load_images(pictures, vit.shape.pictures());
-    const Accuracy accuracy = measure_accuracy(vit, checkpoint, data);
-    all_hold = all_hold && accuracy.holds();
-    table.add({name, std::to_string(accuracy.images), fmt::format("{:.2f}", 100 * accuracy.real),
+    const Accuracy accuracy = texts ? text_accuracy(options, name, checkpoint)
+                                    : picture_accuracy(name, checkpoint, pictures);
+    const bool holds = texts ? accuracy.keeps() : accuracy.holds();
+    all_hold = all_hold && holds;
+    table.add({name, std::to_string(accuracy.inputs), fmt::format("{:.2f}", 100 * accuracy.real),
                fmt::format("{:.2f}", 100 * accuracy.integer),
                fmt::format("{:+.2f}", 100 * (accuracy.integer - accuracy.real)),
-               accuracy.holds() ? "yes" : "no"});
+               holds ? "yes" : "no"});
     document.push_back({{"model", name},
-                        {"images", accuracy.images},
+                        {inputs, accuracy.inputs},
                         {"fp32_accuracy", accuracy.real},
                         {"integer_accuracy", accuracy.integer},
-                        {"holds", accuracy.holds()}});
+                        {"holds", holds}});
   }
   if (options.json) {
-    print_json(document);
+    print_json({{"accuracy", document}});
   } else {
     print_text(table.text());
   }
@@ -325,7 +352,8 @@ void add_model_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
   command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
-  command.add_option("-i,--input", options->input, "pictures (default: the digits) or values")
+  command
+      .add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
       ->type_name("FILE|DIR");
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -14,10 +13,8 @@
 #include "analysis/mapped_cost.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/printable.h"
 #include "hw/description/machine_file.h"
 #include "mapper/program_file.h"
-#include "model/model_files.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
@@ -43,11 +40,11 @@ namespace systole::testbench {
 
 void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
                  std::vector<model::TensorData>& tensors) {
-  if (!subject.network().vit) return;
-  const std::vector<std::uint32_t>& labels = subject.pictures().labels;
+  if (!classifies(subject.network())) return;
+  const std::vector<std::uint32_t>& labels = subject.labels();
   std::vector<std::int32_t> classes;
   for (const std::vector<std::uint8_t>& logits : outputs) {
-    classes.push_back(class_of(subject.network(), logits));
+    classes.push_back(class_of(subject.graph(), logits));
   }
   tensors.push_back(
       model::make_tensor("classes", model::FileDtype::kI32, {classes.size()}, classes));
@@ -70,25 +67,6 @@ void check_options(const RunOptions& options) {
     throw hw::InputError(
         fmt::format("--min-accuracy: found {}, expected 0 to 1", *options.min_accuracy));
   }
-}
-
-void list_files(const RunOptions& options, CommandFiles& files) {
-  files.reads_machine("--machine", options.machine.machine);
-  files.reads_model("--model", options.model, model::find_model);
-  files.reads("--program", options.program);
-  files.reads_model("--generate", options.ring.model, model::find_gpt_checkpoint);
-  files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
-  files.reads("--mask", options.mask);
-  files.writes("--outputs", options.outputs);
-  files.writes("--stats", options.stats);
-  files.writes("--action-counts", options.actions);
-  files.writes("--timeline", options.timeline);
-  files.writes("--report", options.report);
-  files.writes("--pipeline", options.views.pipeline);
-  files.writes("--transactions", options.views.transactions);
-  files.writes("--trace", options.views.trace);
-  files.writes("--commands", options.views.commands);
-  list_wave_files(options.wave, files);
 }
 
 /// What is run, wherever it comes from.
@@ -250,15 +228,15 @@ int run_network(const RunOptions& options) {
                   [&](const Measurement& measurement) {
                     return explain_json(explain_run(measurement, mapping.program, bound));
                   }};
-  simulation.keep_outputs = !options.outputs.empty() || !subject.pictures().labels.empty();
+  simulation.keep_outputs = !options.outputs.empty() || !subject.labels().empty();
   return measure_and_report(
       options, work, std::move(simulation), bar, [&](Measurement& measurement) {
         measurement.estimates = estimates;
         measurement.size = subject.network().size;
         measurement.past = subject.past();
-        if (options.functional && !subject.pictures().labels.empty()) {
+        if (options.functional && !subject.labels().empty()) {
           measurement.accuracy =
-              accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);
+              accuracy_of(subject.graph(), subject.labels(), measurement.result.outputs);
         }
       });
 }
@@ -305,7 +283,9 @@ int run_program(const RunOptions& options) {
   return measure_and_report(options, work, {}, bar, [](Measurement&) {});
 }
 
-int run(const RunOptions& options) {
+}  // namespace
+
+int run_model(const RunOptions& options) {
   check_options(options);
   if (!options.program.empty()) {
     if (options.cores != 0 || !options.split.empty()) {
@@ -325,90 +305,6 @@ int run(const RunOptions& options) {
     throw hw::InputError("--split: between several cores, expected --cores or [[core]] tables");
   }
   return run_network(options);
-}
-
-void add_timeline_options(CLI::App& command, RunOptions& options) {
-  CLI::Option* const path =
-      command.add_option("--timeline", options.timeline, "write a timeline for ui.perfetto.dev");
-  path->type_name("FILE.json");
-  command
-      .add_option("--timeline-images", options.timeline_inferences,
-                  "show N pictures, 0 all; default: 1")
-      ->type_name("N")
-      ->needs(path);
-}
-
-}  // namespace
-
-void add_run_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<RunOptions>();
-  CLI::App& command = *app.add_subcommand("run", "run a model on a machine, input by input");
-  add_machine_options(command, options->machine);
-  command.get_option("--machine")->required(false);  // a program file has its own
-  add_strategy(command, options->machine);
-  add_rtl(command, options->machine);
-  require_positive(
-      *command.add_option("--cores", options->cores, "N equal cores on one bus and memory")
-           ->type_name("N"));
-  command.add_option("--split", options->split, "how cores share the work; default: batch")
-      ->type_name("batch|layers|heads")
-      ->check(CLI::IsMember({"batch", "layers", "heads"}).description(""));
-  add_ring_options(command, options->ring);
-  add_model(command, options->model);
-  command.add_option("--program", options->program, "a program of systole map --out instead")
-      ->type_name("FILE");
-  add_size_options(command, options->size);
-  command.add_flag("--decode", options->size.decode, "one token after the other, keys cached");
-  command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
-      ->type_name("N");
-  command
-      .add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
-      ->type_name("FILE|DIR");
-  command.add_option("--mask", options->mask, "prune attention: a mask per layer or one for all")
-      ->type_name("FILE.npy");
-  require_positive(*command
-                        .add_option("-n,--limit", options->limit,
-                                    "the first N pictures or texts, N seeded inputs")
-                        ->type_name("N"));
-  command.add_flag("--check", options->check, "compare every operator with the reference");
-  add_functional(command, options->functional);
-  command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")
-      ->type_name("0..1");
-  command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
-  command.add_option("--action-counts", options->actions, "write events as Accelergy's counts")
-      ->type_name("FILE.yaml");
-  CLI::Option* const outputs =
-      command.add_option("--outputs", options->outputs, "write inputs, outputs and classes");
-  outputs->type_name("FILE.safetensors");
-  command.add_option("--tensors", options->tensors, "write tensors of these names as well")
-      ->type_name("REGEX")
-      ->needs(outputs);
-  add_timeline_options(command, *options);
-  add_command_views(command, options->views);
-  CLI::Option* const wave = add_wave(command, options->wave);
-  command
-      .add_option("--wave-images", options->wave.inferences, "record N pictures, 0 all; default: 1")
-      ->type_name("N")
-      ->needs(wave);
-  add_report(command, options->report);
-  command.add_flag("--json", options->json, "print the statistics instead of tables");
-  add_examples(command,
-               {"systole run --machine gemmini --model vit17 --check",
-                "systole run --program vit17.prog -i values.safetensors",
-                "systole run -m transformer --model vit65 -n 10 --stats run.json",
-                "systole run -m transformer --model bert-base --length 512 --check",
-                "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
-                "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
-                "systole run -m vitcod --model vit65 --mask mask.npy -n 10 --check",
-                "systole run -m gemmini --model vit17 -n 1 --wave run.fst --timeline run.json",
-                "systole run -m transformer --model bert-base --report run.html",
-                "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "
-                "'blocks.0.*'",
-                "systole run -m gemmini --model vit17 -n 1 --trace run.csv.gz",
-                "systole run -m transformer --model vit65 -n 64 --cores 4 --check",
-                "systole run -m ring.toml --model vit65 -n 8 --generate kjv --output-tokens 16",
-                "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
-  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -226,11 +226,6 @@ void check_recordings(const RunOptions& options, const RunSubject& subject) {
         fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
                     options.size.decode ? "token" : "text with padding"));
   }
-  if (!options.tensors.empty() && subject.next_step()) {
-    throw hw::InputError(
-        "--tensors: each token or text with padding has its own program, expected inferences of "
-        "one program");
-  }
 }
 
 int run_cores(const RunOptions& options) {
@@ -249,6 +244,10 @@ int run_cores(const RunOptions& options) {
     throw hw::InputError(
         "--input: texts with padding have a program each, expected texts of one length on several "
         "cores");
+  }
+  if (!options.tensors.empty() && subject.next_step()) {
+    throw hw::InputError(
+        "--tensors: each token has its own program on each core, expected one core");
   }
   const CorePlan plan = plan_of(options, system, subjects);
   std::unique_ptr<RingWork> ring;
@@ -269,7 +268,7 @@ int run_cores(const RunOptions& options) {
   how.wave = options.wave;
   if (!options.tensors.empty()) how.tensors = find_tensors(options.tensors, plan);
   RtlReport rtl;
-  RtlWaves rtl_waves(options.wave.path, system);
+  RtlWaves rtl_waves(options.wave.path, all);
   how.engines = [&](std::size_t core) {
     RtlOptions rtl_options = rtl_waves.options(core);
     add_own_rtl(options.machine, rtl_options);
@@ -280,6 +279,9 @@ int run_cores(const RunOptions& options) {
   recordings.observe(how);
   if (ring) {
     recordings.observe(ring->part());
+    ring->part().rtl = [&rtl_waves, tiles = system.cores.size()](std::uint32_t core) {
+      return rtl_waves.options(tiles + core);
+    };
     how.ring = &ring->part();
   }
   how.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
@@ -309,9 +311,9 @@ int run_cores(const RunOptions& options) {
   if (run.ring) {  // blocks of another kind
     run.measurement.rtl.insert(run.ring->generation.rtl.begin(), run.ring->generation.rtl.end());
   }
-  if (options.functional && !subject.pictures().labels.empty()) {
+  if (options.functional && !subject.labels().empty()) {
     run.measurement.accuracy =
-        accuracy_of(subject.network(), subject.pictures(), run.measurement.result.outputs);
+        accuracy_of(subject.graph(), subject.labels(), run.measurement.result.outputs);
   }
   const nlohmann::ordered_json document = to_json(run);
   stats.write(document);

@@ -72,7 +72,7 @@ nlohmann::ordered_json document_of(const FileResult& file) {
   return document;
 }
 
-/// One file as it is, several under their names or in an array.
+/// One file as it is, several under their names or in an array "files".
 void print(const std::vector<FileResult>& results, const VectorsOptions& options) {
   const bool several = options.files.size() > 1;
   std::string text;
@@ -84,7 +84,7 @@ void print(const std::vector<FileResult>& results, const VectorsOptions& options
     document.push_back(document_of(result));
   }
   if (options.json) {
-    print_json(several ? document : document.front());
+    print_json(several ? nlohmann::ordered_json{{"files", document}} : document.front());
   } else {
     print_text(text);
   }

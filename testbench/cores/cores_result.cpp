@@ -59,11 +59,7 @@ std::string CoresRun::summary(std::size_t index) const {
 
 CoresResult CoresRun::result() {
   CoresResult result;
-  for (const tlm_model::BoardCore& each : system_->cores) {
-    if (const std::string& fault = each.core->processor.fault(); !fault.empty()) {
-      throw hw::InputError("program: " + fault);
-    }
-  }
+  if (!fault_.empty()) throw hw::InputError("program: " + fault_);
   static_cast<MachineRun&>(result) = run_;
   const tlm_model::Clock& clock = system_->cores.front().clock;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {

@@ -224,6 +224,7 @@ void CoresRun::deliver(CoreState& state, const Host::Job& job) {
   const std::size_t inference = plan_.tasks[state.task].inference;
   const tlm_model::CommandProcessor& processor = state.core->processor;
   const hw::Program& program = state.program->mapping->program;
+  if (fault_.empty()) fault_ = processor.fault();
   state.running += job.cycles;
   const std::vector<PathStep> path =
       critical_path(state.traces, processor.start_cycle(), processor.finish_cycle());

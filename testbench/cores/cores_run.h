@@ -107,6 +107,7 @@ class CoresRun {
   ClassCycles classes_;
   std::deque<ShownPrograms> shown_;  ///< by core
   Wave* wave_ = nullptr;
+  std::string fault_;  ///< of the first task that had one; each program of a core begins anew
   bool wave_is_cut_short_ = false;
   MachineRun run_;
 };

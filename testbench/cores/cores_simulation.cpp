@@ -20,7 +20,12 @@ std::string simulate_alone(const CorePlan& plan,
                            const RingPart* ring, std::size_t core, const std::string& order) {
   CoresOptions options;
   options.functional = false;
-  options.ring = ring;
+  RingPart quiet;
+  if (ring != nullptr) {
+    quiet = *ring;
+    quiet.rtl = nullptr;  // one process writes waveforms
+    options.ring = &quiet;
+  }
   CoresRun run(plan, inputs, options);
   std::istringstream numbers(order);
   run.run_alone(core, {std::istream_iterator<std::size_t>(numbers), {}});

@@ -81,6 +81,8 @@ struct RingPart {
   const hw::CoreSite* site = nullptr;
   std::vector<std::uint64_t> ddr;  ///< by core, see hw::ring_ddr()
   GenerationTask task;             ///< what it generates; its waveform is that of the system
+  /// Where the waveforms of the blocks in RTL of its cores go; empty: nowhere.
+  std::function<RtlOptions(std::uint32_t core)> rtl;
 };
 
 /// The base has cycles per inference of the first core's clock, from its first start to its last

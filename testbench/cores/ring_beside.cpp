@@ -44,7 +44,8 @@ tlm_model::RingSite RingBeside::site() {
   site.machine = part_.site->machine;
   site.window = part_.site->registers;
   site.ddr = part_.ddr;
-  site.places = run_.places([](std::uint32_t) { return RtlOptions{}; }, rtl_);
+  site.places = run_.places(
+      [this](std::uint32_t core) { return part_.rtl ? part_.rtl(core) : RtlOptions{}; }, rtl_);
   site.next = [this](tlm_model::dfx::RingHost& host) { return next(host); };
   return site;
 }

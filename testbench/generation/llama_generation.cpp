@@ -20,6 +20,7 @@
 #include "testbench/network/networks.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/operator_timing.h"
+#include "testbench/run/tensor_file.h"
 
 namespace systole::testbench {
 namespace {
@@ -138,7 +139,9 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   SimulationOptions options;
   options.wave = task.wave;
   options.check = task.check;
-  options.keep_outputs = false;
+  options.keep_outputs = task.keep_logits;
+  if (!task.tensors.empty()) options.tensors = find_tensors(task.tensors, run.graph(), run.first());
+  const std::vector<model::TensorId> kept = options.tensors;
   options.bounds = false;
   options.progress = task.progress;
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
@@ -170,12 +173,40 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
     generation.phases.at(static_cast<std::size_t>(phase_of(estimates[i].name))) +=
         timings[i].cycles;
   }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const model::Tensor& tensor = run.graph().tensors[kept[i]];
+    generation.tensors.push_back(tensor_of_inferences(tensor.name, tensor.type, tensor.rows,
+                                                      tensor.cols, result.tensors[i]));
+  }
   generation.measurement =
       measure(machine, llama.name, run.macs() / run.inputs().size(), options, std::move(result));
   generation.host_seconds = seconds_since(begin);
   generation.bound = analysis::lower_bound(run.graph(), machine).cycles();
   generation.product_seconds = product_seconds(llama);
   return generation;
+}
+
+void write_outputs(const std::string& path, const LlamaTask& task,
+                   const LlamaGeneration& generation) {
+  const auto ids = [](const char* name, const std::vector<std::int32_t>& values) {
+    return model::make_tensor(name, model::FileDtype::kI32, {values.size()}, values);
+  };
+  const std::vector<std::vector<std::uint8_t>>& rows = generation.measurement.result.outputs;
+  std::vector<std::int32_t> positions(rows.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<std::int32_t> logits;
+  for (const std::vector<std::uint8_t>& row : rows) {
+    const std::vector<std::int32_t> codes = widen(row, hw::DType::kS32);
+    logits.insert(logits.end(), codes.begin(), codes.end());
+  }
+  std::vector<model::TensorData> tensors = {
+      ids("input_ids", task.prompt), ids("tokens", generation.tokens), ids("positions", positions),
+      model::make_tensor("logits", model::FileDtype::kI32,
+                         {rows.size(), logits.size() / rows.size()}, logits)};
+  for (const model::TensorData& tensor : generation.tensors) {
+    if (tensor.name != "logits") tensors.push_back(tensor);  // is there
+  }
+  model::write_safetensors(path, tensors);
 }
 
 std::string generation_text(const LlamaGeneration& generation) {

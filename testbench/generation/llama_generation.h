@@ -11,6 +11,7 @@
 
 #include "hw/machine/machine.h"
 #include "model/checkpoint/llama_checkpoint.h"
+#include "model/format/safetensors_writer.h"
 #include "model/integer/integer_llama.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/simulation.h"
@@ -23,6 +24,9 @@ struct LlamaTask {
   std::uint32_t tokens = 0;          ///< to generate, at most
   std::int32_t end = -1;             ///< a token that ends the text; -1: none
   bool check = false;
+  bool keep_logits = false;  ///< of every step, in Measurement::result.outputs
+  /// Tensors to keep (testbench/run/tensor_file.h), in LlamaGeneration::tensors; empty: none.
+  std::string tensors;
   /// Chooses a token from the logits after it; empty: the likeliest.
   std::function<std::int32_t(const std::vector<std::int32_t>& logits)> sample;
   std::function<void(const SimulationProgress&)> progress;
@@ -37,9 +41,10 @@ inline constexpr std::size_t kLlamaPhases = 5;
 [[nodiscard]] LlamaPhase phase_of(const std::string& name);
 
 struct LlamaGeneration {
-  Measurement measurement;           ///< of all steps
-  std::vector<std::int32_t> tokens;  ///< generated
-  std::size_t prompt = 0;            ///< tokens of it
+  Measurement measurement;                 ///< of all steps
+  std::vector<std::int32_t> tokens;        ///< generated
+  std::size_t prompt = 0;                  ///< tokens of it
+  std::vector<model::TensorData> tensors;  ///< [steps, rows, columns]
   /// Cycles of the last step, by phase.
   std::array<std::uint64_t, kLlamaPhases> phases{};
   double bound = 0.0;            ///< cycles of the last step by any mapping
@@ -54,10 +59,15 @@ struct LlamaGeneration {
   [[nodiscard]] double joules_per_token() const;
 };
 
-/// Runs prompt and text, a step for each token. Throws InputError as map_graph() does, and for more
-/// tokens than the network has positions.
+/// Runs prompt and text, a step for each token. Throws InputError as map_graph() does, for more
+/// tokens than the network has positions, and for an expression that matches no tensor.
 [[nodiscard]] LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& llama,
                                        const LlamaTask& task);
+
+/// What a generation took and gave: the ids of the prompt and of the text, and for each of the
+/// positions a row of logits, [positions, vocabulary], in codes; then its other tensors.
+void write_outputs(const std::string& path, const LlamaTask& task,
+                   const LlamaGeneration& generation);
 
 [[nodiscard]] std::string generation_text(const LlamaGeneration& generation);
 [[nodiscard]] nlohmann::ordered_json to_json(const LlamaGeneration& generation);

@@ -5,19 +5,23 @@
 #include <string>
 
 #include "model/data/dataset.h"
+#include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
+#include "model/text/token_ids.h"
 
 namespace systole::testbench {
 
 /// What quantisation cost a model, as fractions of the same pictures.
 struct Accuracy {
-  double real = 0.0;     ///< of the real-valued checkpoint
-  double integer = 0.0;  ///< of the integer reference
-  std::size_t images = 0;
+  double real = 0.0;       ///< of the real-valued checkpoint
+  double integer = 0.0;    ///< of the integer reference
+  std::size_t inputs = 0;  ///< pictures or texts
 
   /// What the models that come with Systole hold: the checkpoint classifies at least
   /// kLeastRealAccuracy, and the integer model loses at most kLargestLoss of it.
   [[nodiscard]] bool holds() const;
+  /// The second of these alone: what a checkpoint of texts reaches is its task's.
+  [[nodiscard]] bool keeps() const;
 };
 
 inline constexpr double kLeastRealAccuracy = 0.975;
@@ -33,5 +37,12 @@ inline constexpr double kLargestLoss = 0.006;
 [[nodiscard]] Accuracy measure_accuracy(const model::IntegerVit& vit,
                                         const std::string& checkpoint_path,
                                         const model::Dataset& data);
+
+/// The same for texts, each without its padding, and a network that classifies them.
+[[nodiscard]] double integer_accuracy(const model::IntegerText& text, const model::TokenIds& texts,
+                                      const std::function<void(std::size_t)>& progress = {});
+[[nodiscard]] Accuracy measure_accuracy(const model::IntegerText& text,
+                                        const std::string& checkpoint_path,
+                                        const model::TokenIds& texts);
 
 }  // namespace systole::testbench

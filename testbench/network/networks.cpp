@@ -241,16 +241,20 @@ std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
   return inputs;
 }
 
-std::int32_t class_of(const Network& network, const std::vector<std::uint8_t>& logits) {
-  const hw::DType type = network.graph.tensors[output_tensor(network.graph)].type;
+bool classifies(const Network& network) {
+  return network.vit || (network.text && network.text->head);
+}
+
+std::int32_t class_of(const model::Graph& graph, const std::vector<std::uint8_t>& logits) {
+  const hw::DType type = graph.tensors[output_tensor(graph)].type;
   return static_cast<std::int32_t>(model::argmax(widen(logits, type)));
 }
 
-double accuracy_of(const Network& network, const model::Dataset& data,
+double accuracy_of(const model::Graph& graph, const std::vector<std::uint32_t>& labels,
                    const std::vector<std::vector<std::uint8_t>>& outputs) {
   std::size_t right = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (static_cast<std::uint32_t>(class_of(network, outputs[i])) == data.labels.at(i)) ++right;
+    if (static_cast<std::uint32_t>(class_of(graph, outputs[i])) == labels.at(i)) ++right;
   }
   return static_cast<double>(right) / static_cast<double>(outputs.size());
 }

@@ -105,13 +105,17 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
                                                                     const model::Dataset& data,
                                                                     std::size_t limit);
 
+/// Whether the output of the network is a logit for each class.
+[[nodiscard]] bool classifies(const Network& network);
+
 /// The class whose logit is the largest, of the bytes of the graph's output tensor.
-[[nodiscard]] std::int32_t class_of(const Network& network,
+[[nodiscard]] std::int32_t class_of(const model::Graph& graph,
                                     const std::vector<std::uint8_t>& logits);
 
-/// Fraction of the outputs (bytes of the graph's output tensor, in the order of the pictures) whose
-/// largest logit is the picture's label.
-[[nodiscard]] double accuracy_of(const Network& network, const model::Dataset& data,
+/// Fraction of the outputs (bytes of the graph's output tensor, in the order of the inputs) whose
+/// largest logit is the input's label; there may be more labels.
+[[nodiscard]] double accuracy_of(const model::Graph& graph,
+                                 const std::vector<std::uint32_t>& labels,
                                  const std::vector<std::vector<std::uint8_t>>& outputs);
 
 }  // namespace systole::testbench

@@ -34,8 +34,9 @@ model::TokenIds read_texts(const RunRequest& request, const std::string& name,
   others.decode = false;
   others.past.reset();
   require_no_size(request.model, others);
-  if (request.needs_labels) {
-    throw hw::InputError("--min-accuracy: texts have no labels, expected pictures");
+  if (request.needs_labels && (shape.classes == 0 || request.size.decode)) {
+    throw hw::InputError("--min-accuracy: " + name +
+                         " does not classify texts, expected pictures, or texts and a classifier");
   }
   if (request.input.empty()) {
     throw hw::InputError("--input: " + name +
@@ -101,9 +102,15 @@ void RunSubject::name_mask(const std::string& mask) {
 
 void RunSubject::take_pictures(const RunRequest& request) {
   const std::string source = request.input.empty() ? default_data() : request.input;
-  pictures_ = model::load_images(source, network_.vit->shape.pictures());
-  inputs_ = network_inputs(network_, pictures_, request.limit);
-  if (request.needs_labels && pictures_.labels.empty()) {
+  model::Dataset pictures = model::load_images(source, network_.vit->shape.pictures());
+  inputs_ = network_inputs(network_, pictures, request.limit);
+  take_labels(source, std::move(pictures.labels), request.needs_labels);
+}
+
+void RunSubject::take_labels(const std::string& source, std::vector<std::uint32_t> labels,
+                             bool needed) {
+  labels_ = std::move(labels);
+  if (needed && labels_.empty()) {
     throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
   }
 }
@@ -111,6 +118,7 @@ void RunSubject::take_pictures(const RunRequest& request) {
 void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machine) {
   const model::IntegerText& text = *network_.text;
   const model::TokenIds ids = read_texts(request, text.name, text.shape);
+  take_labels(request.input, ids.labels, request.needs_labels);
   if (request.size.decode) {
     decoder_ = std::make_unique<DecoderRun>(
         text_work(text, ids.text(0).trimmed().ids,

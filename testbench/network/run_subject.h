@@ -10,7 +10,6 @@
 
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
-#include "model/data/dataset.h"
 #include "testbench/network/decoder_run.h"
 #include "testbench/network/network_size.h"
 #include "testbench/network/networks.h"
@@ -43,7 +42,8 @@ class RunSubject {
   [[nodiscard]] const mapper::Mapping& mapping() const {
     return steps() != nullptr ? steps()->first() : mapping_;
   }
-  [[nodiscard]] const model::Dataset& pictures() const { return pictures_; }
+  /// Classes of the pictures or texts, of at least as many as there are inputs; empty: not known.
+  [[nodiscard]] const std::vector<std::uint32_t>& labels() const { return labels_; }
   /// Bytes of the input tensor of each inference.
   [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
     return steps() != nullptr ? steps()->inputs() : inputs_;
@@ -63,6 +63,8 @@ class RunSubject {
   /// The network's name says under which mask it is.
   void name_mask(const std::string& mask);
   void take_pictures(const RunRequest& request);
+  /// Throws InputError if they are needed and there are none.
+  void take_labels(const std::string& source, std::vector<std::uint32_t> labels, bool needed);
   void take_texts(const RunRequest& request, const hw::Machine& machine);
   void take_prompts(const RunRequest& request, const hw::Machine& machine);
 
@@ -74,7 +76,7 @@ class RunSubject {
   Network network_;
   std::unique_ptr<DecoderRun> decoder_;
   std::unique_ptr<SteppedRun> padded_;
-  model::Dataset pictures_;  ///< none for a mere shape or a text network
+  std::vector<std::uint32_t> labels_;
   std::vector<std::vector<std::uint8_t>> inputs_;
   mapper::Mapping mapping_;
 };

@@ -249,7 +249,8 @@ std::string model_text(const model::IntegerText& text, const model::ModelInfo& i
   facts.add("network", blocks_text(text.shape.encoder));
   facts.add("input", fmt::format("token ids, vocabulary {}, {}", grouped(text.shape.vocabulary),
                                  counted(text.shape.positions, "position")));
-  facts.add("output", "hidden states of all tokens");
+  facts.add("output", text.head ? counted(text.shape.classes, "class", "classes")
+                                : "hidden states of all tokens");
   facts.add("datapath", datapath_text(text.encoder));
   add_counts(facts, info);
   facts.add("host", fmt::format("{} entries of the tables of words and positions",
@@ -269,6 +270,7 @@ ordered_json model_json(const model::IntegerText& text, const model::ModelInfo& 
                         {"causal", shape.causal},
                         {"vocabulary", text.shape.vocabulary},
                         {"positions", text.shape.positions},
+                        {"classes", text.shape.classes},
                         {"datapath", datapath_json(text.encoder)}};
   add_counts(document, info);
   add_scales(document, info);
@@ -286,6 +288,7 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
     info.shape = shape.encoder;
     info.input = fmt::format("{}, vocabulary {}, context {}", token_meaning(file),
                              grouped(shape.vocabulary), counted(shape.positions, "token"));
+    if (shape.classes != 0) info.input += ", " + counted(shape.classes, "class", "classes");
     info.generates = shape.encoder.causal;
     info.validation_bits = noted(file, "validation_bits");
   } else {

@@ -130,7 +130,10 @@ RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine) : path_(
 
 RtlWaves::RtlWaves(const std::string& wave, const hw::CoreSystem& system) : path_(wave) {
   for (const hw::CoreSite& core : system.cores) {
-    add(system.cores.size() > 1 ? core.name : "", core.machine);
+    if (!hw::is_ring(core)) add(system.cores.size() > 1 ? core.name : "", core.machine);
+    for (std::uint32_t i = 0; i < core.machine.dfx.cores; ++i) {
+      add(fmt::format("{}.core{}", core.name, i), core.machine);
+    }
   }
 }
 

@@ -49,7 +49,8 @@ class RtlWaves {
   /// Without a waveform, or a block in RTL, there are none. Throws InputError if `wave` is no FST,
   /// or one cannot be written beside it. Construct it before the engines: it has to outlive them.
   RtlWaves(const std::string& wave, const hw::Machine& machine);
-  /// The same for several cores: those of each are below its name, at the edges of its clock.
+  /// The same for several cores: those of each are below its name, at the edges of its clock. Each
+  /// core of a ring is a core, "ring.core0".
   RtlWaves(const std::string& wave, const hw::CoreSystem& system);
 
   /// For make_engines(), of a core in a ring or a system.

@@ -17,6 +17,7 @@
 #include "testbench/network/tensors.h"
 #include "testbench/run/result_rows.h"
 #include "testbench/run/run_checks.h"
+#include "testbench/run/tensor_file.h"
 #include "tlm/common/observer.h"
 #include "tlm/system.h"
 
@@ -42,6 +43,17 @@ struct Subject {
     output = mapper::place_of(*graph, other, output_tensor(*graph));
   }
 };
+
+/// A program of its own may keep on chip what that of another inference leaves in memory.
+void require_left_in_memory(const std::vector<model::TensorId>& tensors, const model::Graph& graph,
+                            const mapper::Mapping& mapping) {
+  const std::vector<bool> left = written_tensors(graph, mapping);
+  for (const model::TensorId tensor : tensors) {
+    if (left[tensor]) continue;
+    throw hw::InputError("--tensors: '" + graph.tensors[tensor].name +
+                         "' stays on chip in some inferences, expected others");
+  }
+}
 
 SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model::Engines engines,
                           const std::vector<std::vector<std::uint8_t>>& inputs,
@@ -99,6 +111,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
   std::vector<std::uint8_t> made;
+  std::string fault;  // of the first inference that had one
   const auto prepare = [&](tlm_model::Host::Job& job) {
     if (next == inputs.size()) return false;
     if (options.next_input) {
@@ -118,7 +131,11 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     }
     const auto& input = options.next_input ? made : inputs[next];
     if (rows) rows->begin(*subject.mapping);
-    if (recorder) recorder->begin();
+    if (recorder) {
+      if (options.next_step)
+        require_left_in_memory(options.tensors, *subject.graph, *subject.mapping);
+      recorder->begin();
+    }
     if (checker) {
       run_reference(*reference, *subject.graph, input, [&](std::size_t nodes) {
         count.reference(nodes, subject.graph->nodes.size());
@@ -136,6 +153,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       result.started = processor.start_cycle();
       result.finished = processor.finish_cycle();
     }
+    if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
     if (!options.keep_outputs) result.outputs.clear();
     if (options.functional) result.outputs.push_back(bytes_of(job.outputs));
@@ -154,9 +172,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }
-  if (const std::string& fault = processor.fault(); !fault.empty()) {
-    throw hw::InputError("program: " + fault);
-  }
+  if (!fault.empty()) throw hw::InputError("program: " + fault);
   result.total_cycles = processor.cycle();
   result.traffic = system.core_traffic();
   result.classes = share_by_class(first, result.traces, machine);

@@ -70,6 +70,30 @@ model::TensorData tensor_of_inferences(const std::string& name, hw::DType type, 
   return tensor;
 }
 
+std::vector<std::size_t> find_names(const std::string& expression,
+                                    const std::vector<std::string>& names,
+                                    const std::string& which) {
+  std::regex pattern;
+  try {
+    pattern.assign(expression, std::regex::ECMAScript);
+  } catch (const std::regex_error&) {
+    throw hw::InputError("--tensors: found '" + hw::printable(expression) +
+                         "', expected a regular expression");
+  }
+  std::vector<std::size_t> found;
+  std::string shown;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i < kNamesInMessage) shown += ", " + hw::printable(names[i], kNameInMessage);
+    if (std::regex_match(names[i], pattern)) found.push_back(i);
+  }
+  if (!found.empty()) return found;
+  if (names.size() > kNamesInMessage) {
+    shown += ", " + std::to_string(names.size() - kNamesInMessage) + " more";
+  }
+  throw hw::InputError("--tensors: '" + hw::printable(expression) + "' matches no tensor " + which +
+                       ", which are" + shown.substr(1));
+}
+
 std::vector<bool> written_tensors(const model::Graph& graph, const mapper::Mapping& mapping) {
   std::vector<bool> is_written(graph.tensors.size());
   for (const mapper::Group& group : mapping.groups) is_written[group.written().tensor] = true;
@@ -83,29 +107,18 @@ std::vector<model::TensorId> find_tensors(const std::string& expression, const m
 
 std::vector<model::TensorId> find_tensors(const std::string& expression, const model::Graph& graph,
                                           const std::vector<bool>& is_left) {
-  std::regex pattern;
-  try {
-    pattern.assign(expression, std::regex::ECMAScript);
-  } catch (const std::regex_error&) {
-    throw hw::InputError("--tensors: found '" + hw::printable(expression) +
-                         "', expected a regular expression");
-  }
-  std::vector<model::TensorId> found;
-  std::string names;
-  std::size_t written = 0;
+  std::vector<std::string> names;
+  std::vector<model::TensorId> ids;
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
     if (!is_left[id]) continue;
-    const std::string& name = graph.tensors[id].name;
-    if (written++ < kNamesInMessage) names += ", " + hw::printable(name, kNameInMessage);
-    if (std::regex_match(name, pattern)) found.push_back(static_cast<model::TensorId>(id));
+    names.push_back(graph.tensors[id].name);
+    ids.push_back(static_cast<model::TensorId>(id));
   }
-  if (!found.empty()) return found;
-  if (written > kNamesInMessage) {
-    names += ", " + std::to_string(written - kNamesInMessage) + " more";
+  std::vector<model::TensorId> found;
+  for (const std::size_t i : find_names(expression, names, "that the program leaves in memory")) {
+    found.push_back(ids[i]);
   }
-  throw hw::InputError("--tensors: '" + hw::printable(expression) +
-                       "' matches no tensor that the program leaves in memory, which are" +
-                       names.substr(1));
+  return found;
 }
 
 }  // namespace systole::testbench

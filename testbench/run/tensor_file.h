@@ -26,6 +26,13 @@ namespace systole::testbench {
     const std::string& name, hw::DType type, std::uint32_t rows, std::uint32_t cols,
     const std::vector<std::vector<std::uint8_t>>& inferences);
 
+/// Places of the names that match a regular expression (ECMAScript, the whole name). Throws
+/// InputError that names --tensors for no expression, and for one that matches none of them;
+/// `which` says of which tensors the names are: "that ...".
+[[nodiscard]] std::vector<std::size_t> find_names(const std::string& expression,
+                                                  const std::vector<std::string>& names,
+                                                  const std::string& which);
+
 /// Tensors of the graph that match a regular expression (ECMAScript, the whole name) and that the
 /// program leaves in memory: neither constants nor what exists within a fused group alone. Throws
 /// InputError that names --tensors for no expression, and for one that matches none.

@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
+#include "testbench/run/tensor_file.h"
 
 namespace systole::testbench {
 namespace {
@@ -33,6 +35,19 @@ struct Layer {
   std::vector<std::int8_t> expected;  ///< there
 };
 
+/// A tensor of the layers, which can be taken once they have run.
+struct Recorded {
+  std::string name;
+  bool always;  ///< input or result of a layer
+  std::function<model::TensorData(const tlm_model::SharedMemory&)> take;
+};
+
+template <typename Value>
+model::FileDtype file_type_of() {
+  if constexpr (std::is_same_v<Value, std::int32_t>) return model::FileDtype::kI32;
+  return std::is_same_v<Value, std::uint8_t> ? model::FileDtype::kU8 : model::FileDtype::kI8;
+}
+
 /// Draws operands, gives them places, and makes the jobs.
 class Workload {
  public:
@@ -50,6 +65,21 @@ class Workload {
   [[nodiscard]] std::vector<Layer>& layers() { return layers_; }
   [[nodiscard]] std::uint64_t bytes() const { return std::max<std::uint64_t>(next_, 1); }
   [[nodiscard]] std::uint64_t macs() const { return macs_; }
+  /// Of which StreamRequest asks.
+  [[nodiscard]] std::vector<Recorded> wanted_tensors() const {
+    std::vector<Recorded> wanted, others;
+    std::vector<std::string> names;
+    if (!request_.keep_tensors || !request_.functional) return wanted;
+    for (const Recorded& tensor : recorded_) {
+      (tensor.always ? wanted : others).push_back(tensor);
+      if (!tensor.always) names.push_back(tensor.name);
+    }
+    if (request_.tensors.empty()) return wanted;
+    for (const std::size_t i : find_names(request_.tensors, names, "of the layers")) {
+      wanted.push_back(others[i]);
+    }
+    return wanted;
+  }
   void place(tlm_model::SharedMemory& memory) const {
     for (const auto& put : puts_) put(memory);
   }
@@ -79,6 +109,47 @@ class Workload {
     return draw<std::int32_t>(count, -(1 << 12), 1 << 12);
   }
 
+  enum class Role { kOperand, kEnd };
+  using Shape = std::vector<std::size_t>;
+
+  /// What is in memory from `address` on.
+  template <typename Value>
+  void record_at(const std::string& name, const Shape& shape, std::uint64_t address, Role role) {
+    recorded_.push_back(
+        {name, role == Role::kEnd, [name, shape, address](const tlm_model::SharedMemory& memory) {
+           std::size_t count = 1;
+           for (const std::size_t size : shape) count *= size;
+           std::vector<Value> values(count);
+           memory.peek(address, values.data(), count * sizeof(Value));
+           return model::make_tensor(name, file_type_of<Value>(), shape, values);
+         }});
+  }
+  template <typename Value>
+  void record(const std::string& name, const Shape& shape, const Placed<Value>& placed,
+              Role role = Role::kOperand) {
+    record_at<Value>(name, shape, placed.address, role);
+  }
+  /// Values that never leave the core; `values` is called once the layers have run.
+  template <typename Values>
+  void record_inside(const std::string& name, const Shape& shape, Values values) {
+    recorded_.push_back({name, false, [name, shape, values](const tlm_model::SharedMemory&) {
+                           const auto& of = values();
+                           using Value = typename std::decay_t<decltype(of)>::value_type;
+                           return model::make_tensor(name, file_type_of<Value>(), shape, of);
+                         }});
+  }
+
+  /// Multiplier, shift and addend of each phase.
+  void record_constants(const std::string& name, const std::vector<stream::Requantiser>& by) {
+    std::vector<std::int32_t> words;
+    for (const stream::Requantiser& one : by) {
+      words.insert(words.end(), {one.multiplier, one.shift, one.addend});
+    }
+    const auto kept = std::make_shared<std::vector<std::int32_t>>(std::move(words));
+    record_inside(
+        name, {by.size(), 3}, [kept]() -> const auto& { return *kept; });
+  }
+
   /// So that sums of k random products of that size spread over int8.
   static stream::Requantiser requantiser(std::size_t k, double product) {
     constexpr std::uint8_t kMultiplier = 100;
@@ -95,9 +166,10 @@ class Workload {
   }
 
   void finish(Layer layer, const std::shared_ptr<std::vector<std::int8_t>>& results,
-              std::size_t count) {
+              std::size_t rows, std::size_t columns) {
     layer.address = next_;
-    next_ += count;
+    next_ += rows * columns;
+    record_at<std::int8_t>(layer.name + ".output", {rows, columns}, layer.address, Role::kEnd);
     if (request_.functional) {
       layer.job.end = [results, address = layer.address](StreamUnit& unit) {
         unit.write(address, results->data(), results->size());
@@ -130,7 +202,11 @@ class Workload {
         return nullptr;
       };
     }
-    finish(std::move(layer), results, m * n);
+    record("product.a", {m, k}, *a, Role::kEnd);
+    record("product.b", {k, n}, *b, Role::kEnd);
+    if (request_.bias) record("product.bias", {n}, *bias, Role::kEnd);
+    record_constants("product.requantiser", {by});
+    finish(std::move(layer), results, m, n);
   }
 
   void add_attention(std::size_t head) {
@@ -169,7 +245,35 @@ class Workload {
         return &results->rows;
       };
     }
-    finish(std::move(layer), out, s * e);
+    if (head == 0) {
+      record("attention.x_q", {s, e}, *x_q, Role::kEnd);
+      record("attention.x_kv", {s, e}, *x_kv, Role::kEnd);
+    }
+    const std::string prefix = layer.name + ".";
+    const auto project = [&](const std::string& name, const auto& weight, const auto& bias,
+                             std::size_t from, std::size_t to) {
+      record(prefix + name + ".weight", {from, to}, *weight);
+      record(prefix + name + ".bias", {to}, *bias);
+    };
+    project("query", q, bq, e, p);
+    project("key", k, bk, e, p);
+    project("value", v, bv, e, p);
+    project("proj", o, bo, p, e);
+    const auto inside = [&](const char* name, stream::Phase phase, std::size_t columns) {
+      record_inside(
+          prefix + name, {s, columns},
+          [ results, phase ]() -> const auto& { return results->of(phase).results; });
+    };
+    inside("query", stream::Phase::kQ, p);
+    inside("key", stream::Phase::kK, p);
+    inside("value", stream::Phase::kV, p);
+    inside("scores", stream::Phase::kQk, s);
+    record_inside(
+        prefix + "probabilities",
+        {s, s}, [results]() -> const auto& { return results->probabilities; });
+    inside("context", stream::Phase::kAv, p);
+    record_constants(prefix + "requantisers", {by.begin(), by.end()});
+    finish(std::move(layer), out, s, e);
   }
 
   void add_feed_forward() {
@@ -185,7 +289,8 @@ class Workload {
                                             ? stream::Requantiser{64, 6, 0}
                                             : stream::Requantiser{74, 20, 0}};
     const stream::Requantiser by1 = requantiser(e, 74.0 * 74.0), by2 = requantiser(f, 20.0 * 74.0);
-    auto results = std::make_shared<std::vector<std::int8_t>>();
+    auto results = std::make_shared<stream::FeedForwardResult>();
+    auto out = std::make_shared<std::vector<std::int8_t>>();
     Layer layer{"feed-forward", {stream::feed_forward_work(shape, length_), {}, {}}, 0, {}};
     if (request_.functional) {
       layer.expected = stream::feed_forward(
@@ -195,12 +300,20 @@ class Workload {
       layer.job.begin = [=](StreamUnit& unit) -> const std::vector<stream::SoftmaxRow>* {
         *results = stream::feed_forward(shape, fetch(unit, *x),
                                         {fetch(unit, *w1), fetch(unit, *w2), fetch(unit, *b1),
-                                         fetch(unit, *b2), by1, by2, activation})
-                       .f2.results;
+                                         fetch(unit, *b2), by1, by2, activation});
+        *out = results->f2.results;
         return nullptr;
       };
     }
-    finish(std::move(layer), results, s * e);
+    record("feed-forward.x", {s, e}, *x, Role::kEnd);
+    record("feed-forward.fc1.weight", {e, f}, *w1);
+    record("feed-forward.fc1.bias", {f}, *b1);
+    record("feed-forward.fc2.weight", {f, e}, *w2);
+    record("feed-forward.fc2.bias", {e}, *b2);
+    record_constants("feed-forward.requantisers", {by1, by2});
+    record_inside(
+        "feed-forward.hidden", {s, f}, [results]() -> const auto& { return results->hidden; });
+    finish(std::move(layer), out, s, e);
   }
 
   const StreamRequest request_;
@@ -210,6 +323,7 @@ class Workload {
   std::uint64_t macs_ = 0;
   std::shared_ptr<Placed<std::int8_t>> x_q_, x_kv_;
   std::vector<std::function<void(tlm_model::SharedMemory&)>> puts_;
+  std::vector<Recorded> recorded_;
   std::vector<Layer> layers_;
 };
 
@@ -245,6 +359,7 @@ void check_stream_sizes(const StreamRequest& request, const hw::Machine& machine
 StreamResult run_stream(const StreamRequest& request, const hw::Machine& machine) {
   check_stream_sizes(request, machine);
   Workload workload(request, machine);
+  const std::vector<Recorded> wanted = workload.wanted_tensors();
   std::size_t next = 0;
   tlm_model::StreamSystem system("system", machine, workload.bytes(), [&](StreamUnit::Job& job) {
     if (next == workload.layers().size()) return false;
@@ -260,6 +375,7 @@ StreamResult run_stream(const StreamRequest& request, const hw::Machine& machine
     result.layers.push_back({layer.name, system.unit.times()[i]});
     if (request.functional) compare(layer, system.memory, result.check);
   }
+  for (const Recorded& tensor : wanted) result.tensors.push_back(tensor.take(system.memory));
   result.cycles = result.layers.back().times.end;
   return result;
 }

@@ -67,3 +67,14 @@ build/two_cores >two || fail_with two
 first=$(sed -n 's/^first_cpu: \([0-9]*\) .*/\1/p' two)
 [ "$first" -gt "$alone" ] || fail "a second core costs the first nothing: $first cycles, alone $alone"
 grep -q '^[1-9][0-9]* bus cycles of waiting' two || fail_with two "no contention"
+
+# A socket that nobody bound is named in one line.
+cp -r "$examples" unbound
+sed -i '/bus.connect_initiator(cpu.socket);/d' unbound/own_memory.cpp
+cmake -S unbound -B unbound/build -DCMAKE_PREFIX_PATH="$work/moved" >"$work/log" 2>&1 || fail_with log "unbound: cmake"
+cmake --build unbound/build --target own_memory >"$work/log" 2>&1 || fail_with log "unbound: build"
+code=0
+unbound/build/own_memory >unbound/out 2>unbound/error || code=$?
+[ "$code" -eq 2 ] || fail_with unbound/error "an unbound socket: exit code $code"
+[ "$(grep -v '^$' unbound/error)" = "initiator socket 'socket' of module 'system.cpu' is bound to nothing, expected a target, or SystemBus::connect_initiator()" ] ||
+  fail_with unbound/error "an unbound socket"

@@ -47,6 +47,17 @@ class TextOracle : public PlainLayers {
     return x;
   }
 
+  /// The logits of TinyText::classifier().
+  [[nodiscard]] std::vector<double> classify(const std::vector<std::int32_t>& ids,
+                                             const std::vector<std::int32_t>& types,
+                                             const std::string& prefix = "bert.") const {
+    Matrix first = typed_bert(ids, types, prefix);
+    first.resize(1);
+    Matrix pooled = linear(first, prefix + "pooler.dense");
+    for (double& x : pooled[0]) x = std::tanh(x);
+    return linear(pooled, "classifier")[0];
+  }
+
   [[nodiscard]] Matrix gpt2(const std::vector<std::int32_t>& ids,
                             const std::string& prefix = "transformer.") const {
     Matrix x = embed(ids, prefix + "wte.weight", prefix + "wpe.weight");

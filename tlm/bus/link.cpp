@@ -9,6 +9,11 @@ Link::Link(const sc_core::sc_module_name& name, std::uint32_t latency_ns)
     : sc_module(name), latency_(latency_ns, sc_core::SC_NS) {
   require_ps_resolution();
   ports.register_b_transport(this, &Link::b_transport);
+  ports.register_transport_dbg(this, &Link::transport_dbg);
+}
+
+unsigned Link::transport_dbg(int port, tlm::tlm_generic_payload& payload) {
+  return bus[port]->transport_dbg(payload);
 }
 
 void Link::b_transport(int port, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tlm/common/time.h"
+#include "tlm/common/unbound_sockets.h"
 
 namespace systole::tlm_model {
 std::string short_name(std::string socket) {
@@ -18,6 +19,7 @@ std::string short_name(std::string socket) {
 SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
     : sc_module(name), core_(params) {
   require_ps_resolution();
+  explain_unbound_sockets();
   initiators.register_b_transport(this, &SystemBus::b_transport);
   initiators.register_transport_dbg(this, &SystemBus::transport_dbg);
   initiators.register_get_direct_mem_ptr(this, &SystemBus::get_direct_mem_ptr);

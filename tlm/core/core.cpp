@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "tlm/common/unbound_sockets.h"
+
 namespace systole::tlm_model {
 
 Engines make_models(const hw::Machine& machine) {
@@ -38,6 +40,7 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
                                              *engines_.postop, functional)),
       mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine, make_dma)) {
   SC_HAS_PROCESS(Core);
+  explain_unbound_sockets();
   if (mmu) {
     load.dma->translate_by(mmu->tlb, *mmu->load_walker);
     store.write_dma->translate_by(mmu->tlb, *mmu->store_walker);

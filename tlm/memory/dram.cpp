@@ -107,7 +107,7 @@ void Dram::watch(SignalRecorder& recorder) {
   timing_.watch(*signals_);
 }
 
-bool Dram::offer(tlm::tlm_dmi& dmi) {
+bool Dram::offer(std::uint64_t, tlm::tlm_dmi& dmi) {
   if (!functional()) return false;
   const hw::DramTimes& times = timing_.times();
   dmi.allow_read_write();

@@ -74,7 +74,7 @@ class Dram : public MemoryTarget, public Watched {
   /// Moves the time of a request from its arrival to its completion.
   void spend(bool write, RequestBatch::Request& request);
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
-  bool offer(tlm::tlm_dmi& dmi) override;
+  bool offer(std::uint64_t address, tlm::tlm_dmi& dmi) override;
 
   hw::DramTiming timing_;
   std::optional<hw::FixedMemory> fixed_;

@@ -75,6 +75,7 @@ L2Cache::L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine
                  std::uint64_t capacity, bool functional)
     : MemoryTarget(name, capacity, functional),
       line_bytes_(machine.l2.line_bytes),
+      values_end_(capacity),
       clock_(machine.bus.clock_mhz),
       cache_(machine.l2, *this),
       lines_(functional ? cache_.tags().slots() * line_bytes_ : 0),
@@ -88,15 +89,13 @@ void L2Cache::move(bool write, RequestBatch::Request& request) {
             [&](std::uint64_t line, std::uint64_t offset, std::uint64_t at, std::uint64_t length) {
               const hw::Cache::Access access =
                   cache_.access(line, static_cast<std::uint32_t>(length), write, arrival);
-              if (functional()) {
+              if (holds_values(line)) {
                 copy_bytes(write, bytes_of(access.slot) + offset, request.data + at, length);
+              } else if (request.data != nullptr) {  // what data there are, memory has
+                copy(write, request.address + at, request.data + at, length);
               }
               done = std::max(done, access.done);
             });
-  // Without values the lines hold none: what data there are, memory has.
-  if (!functional() && request.data != nullptr) {
-    copy(write, request.address, request.data, request.bytes);
-  }
   request.time = clock_.edge_ps(done);
 }
 
@@ -109,10 +108,23 @@ void L2Cache::copy(bool write, std::uint64_t address, unsigned char* data, std::
   if (!functional()) return;
   for_lines(address, bytes, line_bytes_,
             [&](std::uint64_t line, std::uint64_t offset, std::uint64_t at, std::uint64_t length) {
+              if (!holds_values(line)) return;
               if (const auto slot = cache_.tags().find(line)) {
                 copy_bytes(write, bytes_of(*slot) + offset, data + at, length);
               }
             });
+}
+
+bool L2Cache::offer(std::uint64_t address, tlm::tlm_dmi& dmi) {
+  if (address < values_end_) return false;
+  payload_.set_command(tlm::TLM_WRITE_COMMAND);
+  payload_.set_address(address);
+  if (!memory->get_direct_mem_ptr(payload_, dmi) || dmi.get_start_address() > values_end_) {
+    return false;
+  }
+  dmi.set_dmi_ptr(dmi.get_dmi_ptr() + (values_end_ - dmi.get_start_address()));
+  dmi.set_start_address(values_end_);
+  return true;
 }
 
 void L2Cache::watch(SignalRecorder& recorder) {
@@ -129,6 +141,9 @@ std::uint64_t L2Cache::fill(std::uint64_t line, hw::CacheTags::Slot slot, std::u
 }
 
 std::uint64_t L2Cache::write_back(std::uint64_t line, std::uint64_t cycle) {
+  // Memory has newer bytes than the line had when it came: it gets its own.
+  if (functional() && !holds_values(line))
+    copy(false, line * line_bytes_, victim_.data(), line_bytes_);
   return transport(tlm::TLM_WRITE_COMMAND, line, functional() ? victim_.data() : nullptr, cycle);
 }
 

@@ -21,7 +21,8 @@ namespace systole::tlm_model {
 /// they are written back, and a debug access finds them here.
 ///
 /// A request that spans several lines is an access to each, all arriving together. Lines move by
-/// b_transport; an error answer to one is reported as an error.
+/// b_transport; an error answer to one is reported as an error. Where initiators have direct access
+/// (leave_values()) lines have their time here, and their bytes in memory alone.
 class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
  public:
   tlm_utils::simple_initiator_socket<L2Cache> memory{"memory"};
@@ -29,6 +30,10 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   /// For a memory of `capacity` bytes. Throws std::invalid_argument on bad parameters.
   L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint64_t capacity,
           bool functional = true);
+
+  /// Bytes from `first` on, which begins a line, are those of initiators that read and write them
+  /// by direct access to the memory behind. To be called before the simulation begins.
+  void leave_values(std::uint64_t first) { values_end_ = first; }
 
   /// From `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, const sc_core::sc_time& now) {
@@ -49,7 +54,7 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   // MemoryTarget
   void move(bool write, RequestBatch::Request& request) override;
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
-  bool offer(tlm::tlm_dmi&) override { return false; }
+  bool offer(std::uint64_t address, tlm::tlm_dmi& dmi) override;
   // hw::LineMemory
   void set_aside(hw::CacheTags::Slot slot) override;
   std::uint64_t fill(std::uint64_t line, hw::CacheTags::Slot slot, std::uint64_t cycle) override;
@@ -58,11 +63,16 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   /// Moves a line from or to memory, sent in `cycle`. Returns the cycle in which it has arrived.
   std::uint64_t transport(tlm::tlm_command command, std::uint64_t line, unsigned char* data,
                           std::uint64_t cycle);
+  /// Whether the bytes of a line are here while it is.
+  [[nodiscard]] bool holds_values(std::uint64_t line) const {
+    return functional() && line * line_bytes_ < values_end_;
+  }
   [[nodiscard]] unsigned char* bytes_of(hw::CacheTags::Slot slot) {
     return functional() ? lines_.data() + slot * line_bytes_ : nullptr;
   }
 
   const std::uint32_t line_bytes_;
+  std::uint64_t values_end_;  ///< first byte whose lines have no values here
   const Clock clock_;
   hw::Cache cache_;
   std::vector<unsigned char> lines_;   ///< by slot

@@ -47,7 +47,7 @@ tlm::tlm_response_status MemoryTarget::serve(tlm::tlm_generic_payload& payload,
                                 payload.get_data_length(), tlm::TLM_INCOMPLETE_RESPONSE};
   const tlm::tlm_response_status status = check_and_serve(payload.is_write(), request, functional_);
   tlm::tlm_dmi dmi;
-  if (status == tlm::TLM_OK_RESPONSE) payload.set_dmi_allowed(offer(dmi));
+  if (status == tlm::TLM_OK_RESPONSE) payload.set_dmi_allowed(offer(payload.get_address(), dmi));
   time = request.time;
   return status;
 }
@@ -63,10 +63,10 @@ tlm::tlm_response_status MemoryTarget::check_and_serve(bool write, RequestBatch:
   return tlm::TLM_OK_RESPONSE;
 }
 
-bool MemoryTarget::get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) {
+bool MemoryTarget::get_direct_mem_ptr(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
   dmi.set_start_address(0);
   dmi.set_end_address(capacity() - 1);
-  return offer(dmi);
+  return offer(payload.get_address(), dmi);
 }
 
 unsigned MemoryTarget::transport_dbg(tlm::tlm_generic_payload& payload) {

@@ -64,9 +64,9 @@ class MemoryTarget : public sc_core::sc_module {
   /// Moves data without time; the range is inside the memory.
   virtual void copy(bool write, std::uint64_t address, unsigned char* data,
                     std::uint64_t bytes) = 0;
-  /// Fills in pointer, rights and latencies of direct access to the whole memory; false if it has
-  /// none to offer.
-  virtual bool offer(tlm::tlm_dmi& dmi) = 0;
+  /// Fills in pointer, rights and latencies of direct access to the whole memory, or to a part with
+  /// `address` in it, of which it sets the ends; false if it has none to offer.
+  virtual bool offer(std::uint64_t address, tlm::tlm_dmi& dmi) = 0;
 
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   unsigned transport_dbg(tlm::tlm_generic_payload& payload);

@@ -32,7 +32,7 @@ void SharedMemory::copy(bool write, std::uint64_t address, unsigned char* data,
   copy_bytes(write, &bytes_[address], data, bytes);
 }
 
-bool SharedMemory::offer(tlm::tlm_dmi& /*dmi*/) { return false; }
+bool SharedMemory::offer(std::uint64_t /*address*/, tlm::tlm_dmi& /*dmi*/) { return false; }
 
 StreamUnit::StreamUnit(const sc_core::sc_module_name& name, const hw::Machine& machine, Next next)
     : sc_module(name),

@@ -28,7 +28,7 @@ class SharedMemory final : public MemoryTarget {
  private:
   void move(bool write, RequestBatch::Request& request) override;
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
-  bool offer(tlm::tlm_dmi& dmi) override;
+  bool offer(std::uint64_t address, tlm::tlm_dmi& dmi) override;
 
   std::vector<std::uint8_t> bytes_;
 };

@@ -256,9 +256,15 @@ CLI::Option& add_report(CLI::App& command, std::string& report) {
               ->type_name("FILE.html");
 }
 
-void add_outputs(CLI::App& command, std::string& outputs) {
-  command.add_option("--outputs", outputs, "write what it worked on and what came out")
+CLI::Option* add_outputs(CLI::App& command, std::string& outputs) {
+  return command.add_option("--outputs", outputs, "write what it worked on and what came out")
       ->type_name("FILE.safetensors");
+}
+
+void add_tensors(CLI::App& command, std::string& tensors, CLI::Option* outputs) {
+  command.add_option("--tensors", tensors, "write tensors of these names as well")
+      ->type_name("REGEX")
+      ->needs(outputs);
 }
 
 void require_values(const std::string& outputs, bool functional) {

@@ -28,7 +28,9 @@ void add_rtl(CLI::App& command, MachineOptions& options);
 /// Loads the users' own RTL that --rtl names, for make_engines(). Throws InputError.
 void add_own_rtl(const MachineOptions& options, RtlOptions& rtl);
 /// "--outputs FILE.safetensors".
-void add_outputs(CLI::App& command, std::string& outputs);
+CLI::Option* add_outputs(CLI::App& command, std::string& outputs);
+/// "--tensors REGEX", which needs that.
+void add_tensors(CLI::App& command, std::string& tensors, CLI::Option* outputs);
 /// Throws InputError if values are to be written that a run without them does not have.
 void require_values(const std::string& outputs, bool functional);
 

@@ -3,7 +3,9 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "model/format/safetensors_writer.h"
 #include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/version.h"
 #include "testbench/page/report_page.h"
 
@@ -12,12 +14,10 @@ namespace {
 
 nlohmann::ordered_json command_line = nlohmann::ordered_json::array();
 
-// Foreign names may hold any bytes; those that are no UTF-8 are replaced.
+// Of an object. Foreign names may hold any bytes; those that are no UTF-8 are replaced.
 std::string json_text(nlohmann::ordered_json document) {
-  if (document.is_object()) {
-    document["provenance"] = {
-        {"version", kVersion}, {"commit", kCommit}, {"command_line", command_line}};
-  }
+  document["provenance"] = {
+      {"version", kVersion}, {"commit", kCommit}, {"command_line", command_line}};
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -47,15 +47,17 @@ void JsonOutput::write(const nlohmann::ordered_json& document) {
   file_->commit();
 }
 
-int run_on_streaming_core(StreamReport& report, const std::string& stats_path,
-                          const std::string& page_path, bool json) {
+int run_on_streaming_core(StreamReport& report, const StreamFiles& files, bool json) {
+  require_values(files.outputs, report.request.functional);
   check_stream_sizes(report.request, report.machine);
-  JsonOutput stats(stats_path);
-  ReportPage page(page_path);
+  report.request.keep_tensors = !files.outputs.empty();
+  JsonOutput stats(files.stats);
+  ReportPage page(files.page);
   report.result = run_stream(report.request, report.machine);
   const nlohmann::ordered_json document = stream_json(report);
   stats.write(document);
   page.write(report.machine, document);
+  if (!files.outputs.empty()) model::write_safetensors(files.outputs, report.result.tensors);
   json ? print_json(document) : print_text(stream_text(report));
   return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
 }

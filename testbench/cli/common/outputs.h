@@ -12,7 +12,7 @@ namespace systole::testbench {
 /// The command line, which every document names.
 void set_command_line(int argc, const char* const* argv);
 
-/// Prints a document on standard output, an object with where it comes from: version, commit and
+/// Prints a document, an object, on standard output, with where it comes from: version, commit and
 /// command line. Throws InputError if that fails.
 void print_json(const nlohmann::ordered_json& document);
 
@@ -30,10 +30,14 @@ class JsonOutput {
   std::optional<hw::AtomicFile> file_;
 };
 
-/// Runs what a report asks of a streaming core, writes statistics and page where their paths are
-/// not empty, and prints the report. The exit code. Throws InputError, before the run for a path
-/// that cannot be written or sizes that the core does not take.
-int run_on_streaming_core(StreamReport& report, const std::string& stats_path,
-                          const std::string& page_path, bool json);
+/// Files of a run on a streaming core; empty: none.
+struct StreamFiles {
+  std::string stats, page;
+  std::string outputs;  ///< of StreamRequest::tensors, too
+};
+/// Runs what a report asks of a streaming core, writes the files, and prints the report. The exit
+/// code. Throws InputError, before the run for a path that cannot be written, sizes that the core
+/// does not take or outputs without values.
+int run_on_streaming_core(StreamReport& report, const StreamFiles& files, bool json);
 
 }  // namespace systole::testbench

@@ -39,12 +39,15 @@ struct RunOptions {
   CommandViews views;
 };
 
-/// Of a vision model: the class of each picture, and its label where that is known.
+/// Of a network that classifies: the class of each input, and its label where that is known.
 void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
                  std::vector<model::TensorData>& tensors);
 
 /// What is recorded is named by one program. Throws InputError if there would be several.
 void check_recordings(const RunOptions& options, const RunSubject& subject);
+
+/// Runs a model or a program file. The exit code.
+int run_model(const RunOptions& options);
 
 /// Runs on the cores of a system, or on options.cores equal ones.
 int run_cores(const RunOptions& options);

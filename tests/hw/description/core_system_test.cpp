@@ -127,14 +127,14 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
        "1:1: core: found a ring alone, expected a tile core beside it (or base = \"dfx\" without "
        "tables)"},
       {"[[core]]\n[[core]]\nkind = 'ring'\n[[core]]\nkind = 'ring'\nname = 'b'\n",
-       "5:8: kind: found a second ring, expected one at most"},
+       "5:8: kind: found a second ring, expected one at most: the window of the bus at 2^44 and "
+       "the "
+       "PCIe of the host are one ring's"},
       {"[[core]]\n[[core]]\nkind = 'ring'\nuse = 'tiny'\n",
        "4:7: use: found \"tiny\", expected a ring, such as dfx"},
       {"[[core]]\n[[core]]\nkind = 'ring'\ndfx.cores = 8\n",
        "1:1: core: found 8 cores with 128 MiB of DDR each, expected less than the 1024 MiB of "
        "dram.mib"},
-      {"[l2]\nkib = 64\n[[core]]\n[[core]]\nkind = 'ring'\n",
-       "3:1: core: found l2.kib = 64, expected 0: the ring reads its DDR beside a cache"},
       {"[[core]]\n[[core]]\nkind = 'ring'\nddr_mib = 0\n",
        "4:11: ddr_mib: found 0, expected an integer (MiB, 1 to 32768)"},
       {"[[core]]\n[[core]]\nkind = 'ring'\nregisters = 0\n",

@@ -80,14 +80,15 @@ TEST(Chain, FunctionsByTableEqualThoseByPolynomial) {
   // After a stage that leaves eight bits at most, or one value more, which no table has.
   Random random(11);
   for (int i = 0; i < 240; ++i) {
-    constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp};
+    constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp,
+                                      StageOp::kTanh};
     constexpr StageOp kBounds[] = {StageOp::kClamp, StageOp::kMul, StageOp::kRequantise};
     constexpr std::size_t kBoundAt[] = {0, 1, 2};  // where the bound of each is
     const auto which = static_cast<std::size_t>(i) % 3;
     Stage bound = test::random_stage(random, kBounds[which]);
     bound.imm[kBoundAt[which]] = -128 - pick(random, 0, 1);
     bound.imm[kBoundAt[which] + 1] = 127 + pick(random, 0, 1);
-    const Chain chain{{bound, test::random_stage(random, kFunctions[i / 3 % 3])}, DType::kS32};
+    const Chain chain{{bound, test::random_stage(random, kFunctions[i / 3 % 4])}, DType::kS32};
     expect_equals_scalar(chain, 40, random_cols(chain, random), random);
     if (HasFatalFailure()) return;
   }

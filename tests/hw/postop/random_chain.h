@@ -103,6 +103,7 @@ inline void set_immediates(Random& random, Stage& stage) {
       set.number(2, kMinExpFractionBits, kMaxExpFractionBits);
       return;
     case StageOp::kSilu:
+    case StageOp::kTanh:
       set.dyadic(0, false);
       set.number(2, kMinExpFractionBits, kMaxExpFractionBits);
       set.dyadic(3, true);

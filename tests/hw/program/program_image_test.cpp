@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadImage{"ChainReserved", set_byte(kChain + 1, 1), "chain 0: reserved byte 1"},
         BadImage{"StageCount", set_byte(kChain + 3, 255), "chain 0: 8 bytes expected, 0 left"},
         BadImage{"NoStage", set_byte(kChain + 2, 0), "chain 0: bytes after the last field"},
-        BadImage{"StageOpcode", set_byte(kStage, 18), "stage opcode 18, expected less than 18"},
+        BadImage{"StageOpcode", set_byte(kStage, 19), "stage opcode 19, expected less than 19"},
         BadImage{"Operand", set_byte(kStage + 1, 5), "operand 5, expected less than 5"},
         BadImage{"OtherOperand", set_byte(kStage, 5), "operand of a kind that the stage does not"},
         BadImage{"Rounding", set_byte(kStage + 2, 3), "rounding 3, expected less than 3"},

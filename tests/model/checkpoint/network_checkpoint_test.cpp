@@ -96,6 +96,24 @@ TEST(NetworkOfACheckpoint, FoldsTheNormalisationOfPictures) {
                   "node 'pixels': attributes 'mean', 'deviation': expected a number for each");
 }
 
+TEST(NetworkOfACheckpoint, HasEveryNumberOfATextsHead) {
+  const TempDirectory directory;
+  TextCheckpoint real =
+      load_text_checkpoint(TinyText::classifier().write(directory.path("t.safetensors")));
+  for (const HeadFunction function : {HeadFunction::kTanh, HeadFunction::kRelu}) {
+    real.head->function = function;
+    const std::string path = directory.path("n.safetensors");
+    write_network(real, {}, "tiny", path);
+    const TextCheckpoint again = load_text_checkpoint(path);
+    EXPECT_TRUE(again.shape == real.shape);
+    ASSERT_TRUE(again.head);
+    EXPECT_EQ(again.head->function, function);
+    expect_same(again.head->dense, real.head->dense);
+    expect_same(again.head->classes, real.head->classes);
+    EXPECT_TRUE(read_text_checkpoint(NetworkFile(Safetensors::open(path))).head.empty());
+  }
+}
+
 TEST(NetworkOfACheckpoint, HasEveryNumberOfAText) {
   for (const TinyText& file : {TinyText::bert(""), TinyText::gpt2("")}) {
     const TempDirectory directory;

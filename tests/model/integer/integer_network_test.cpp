@@ -54,17 +54,53 @@ IntegerText tiny_integer_text(const TempDirectory& directory, const TinyText& fi
   return quantise(real, load_token_ids(ids, real.shape));
 }
 
+/// Of a classifier of texts with that function in its head.
+IntegerText tiny_classifier(const TempDirectory& directory, HeadFunction function) {
+  const TinyText file = TinyText::classifier();
+  TextCheckpoint real = load_text_checkpoint(file.write(directory.path("t.safetensors")));
+  real.head->function = function;
+  const std::string ids = TinyText::write_ids(directory.path("ids.safetensors"), 30, 11);
+  return quantise(real, load_token_ids(ids, real.shape));
+}
+
 TEST(IntegerNetworkOfTexts, HasEveryBitOfTheModel) {
-  for (const TinyText& file : {TinyText::bert(""), TinyText::gpt2("")}) {
-    const TempDirectory directory;
-    const IntegerText text = tiny_integer_text(directory, file);
+  const TempDirectory directory;
+  const IntegerText texts[] = {tiny_integer_text(directory, TinyText::bert("")),
+                               tiny_integer_text(directory, TinyText::gpt2("")),
+                               tiny_classifier(directory, HeadFunction::kTanh),
+                               tiny_classifier(directory, HeadFunction::kRelu)};
+  for (const IntegerText& text : texts) {
     const std::string first = directory.path("a"), network = directory.path("n.safetensors");
     save_integer_text(text, first);
     write_network(text, network);
     EXPECT_EQ(model_kind(network), ModelKind::kIntegerText);
     save_integer_text(load_integer_text(network), directory.path("b"));
     EXPECT_TRUE(read_file(directory.path("b")) == read_file(first));
+    save_integer_text(load_integer_text(first), directory.path("c"));
+    EXPECT_TRUE(read_file(directory.path("c")) == read_file(first));
+    EXPECT_EQ(load_integer_text(first).shape.classes, text.head ? TinyText::kClasses : 0U);
   }
+}
+
+TEST(IntegerNetworkOfTexts, RefusesAnotherHead) {
+  const TempDirectory directory;
+  const std::string path = directory.path("n.safetensors");
+  write_network(tiny_classifier(directory, HeadFunction::kTanh), path);
+  const auto expect = [&](const std::string& part, const auto& spoil) {
+    SpoiltNetwork network(path);
+    spoil(network);
+    const std::string other = directory.path("other.safetensors");
+    expect_contains(input_error_of([&] { return load_integer_text(network.write(other)); }), part);
+  };
+  expect("node 'class_row': attribute 'row': expected 0, the first token",
+         [](SpoiltNetwork& network) { network.attributes("class_row")["row"] = 1; });
+  expect("node 'pooled': input 'x' (pooler): type is s8, expected s16",
+         [](SpoiltNetwork& network) { network.document["tensors"]["pooler"]["type"] = "s8"; });
+  expect("fraction_bits",
+         [](SpoiltNetwork& network) { network.attributes("pooled")["fraction_bits"] = 12; });
+  expect("head.tanh.argument", [](SpoiltNetwork& network) {
+    network.attributes("pooled")["argument"] = {-1, 3};
+  });
 }
 
 TEST(IntegerNetworkOfTexts, RefusesAnAutoEncoder) {

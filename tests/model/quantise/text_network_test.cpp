@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -11,10 +12,12 @@
 #include "model/float/float_text.h"
 #include "model/graph/graph_check.h"
 #include "model/graph/reference.h"
+#include "model/graph/valid_keys.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/quantiser.h"
 #include "support/input_error.h"
 #include "support/network/tiny_text.h"
+#include "support/paths.h"
 #include "support/temp_directory.h"
 #include "tests/model/text_oracle.h"
 
@@ -121,6 +124,132 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Network{"bert", TinyText::bert, "bert.", &TextOracle::bert},
                     Network{"gpt2", TinyText::gpt2, "transformer.", &TextOracle::gpt2}),
     [](const auto& network) { return std::string(network.param.name); });
+
+/// TinyText::classifier(), and what is made of it.
+class TextHead : public testing::Test {
+ protected:
+  [[nodiscard]] TextCheckpoint load() const {
+    return load_text_checkpoint(file_.write(directory_.path("text.safetensors")));
+  }
+  [[nodiscard]] IntegerText integer(const TextCheckpoint& real) const {
+    const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
+    return quantise(real, load_token_ids(ids, real.shape));
+  }
+  /// Largest error of the integer logits in the largest real one.
+  static double error_of(const TextCheckpoint& real, const IntegerText& text) {
+    const FloatText floats(real);
+    double error = 0, largest = 0;
+    for (std::int32_t first = 0; first < 30; ++first) {
+      std::vector<std::int32_t> ids = kText;
+      ids[0] = first;
+      const std::vector<double> expected = floats.logits(ids, nullptr, kTypes);
+      const Graph graph = make_text_graph(text, static_cast<std::uint32_t>(ids.size()));
+      check_graph(graph);
+      Reference reference(graph);
+      reference.set_input("embedding", embed_tokens(text, ids, 0, kTypes));
+      reference.run();
+      const std::vector<std::int32_t> codes = reference.values("logits");
+      EXPECT_EQ(codes.size(), TinyText::kClasses);
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        error = std::max(error, std::fabs(codes[i] * text.head->logit_scale - expected[i]));
+        largest = std::max(largest, std::fabs(expected[i]));
+      }
+    }
+    return error / largest;
+  }
+
+  static inline const std::vector<std::int32_t> kTypes{0, 0, 0, 1, 1, 1, 0, 0, 0};
+  TempDirectory directory_;
+  TinyText file_ = TinyText::classifier();
+};
+
+TEST_F(TextHead, ComputesWhatItsNamesMean) {
+  const TextCheckpoint real = load();
+  EXPECT_EQ(real.shape.classes, TinyText::kClasses);
+  const std::vector<double> expected = TextOracle(file_).classify(kText, kTypes);
+  const std::vector<double> found = FloatText(real).logits(kText, nullptr, kTypes);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-9);
+}
+
+// Texts with padding and types, and logits that transformers computed in float32
+// (script/train/make_text_head_goldens.py).
+TEST(TextHeadOfTransformers, HasItsLogits) {
+  const std::string folder = source_path("tests/golden/text_heads/bert/");
+  const TextCheckpoint real = load_text_checkpoint(folder + "model.safetensors");
+  const TokenIds texts = load_token_ids(folder + "texts.safetensors", real.shape);
+  const std::vector<float> logits =
+      Safetensors::open(folder + "texts.safetensors").as_float("logits");
+  ASSERT_EQ(logits.size(), texts.count * real.shape.classes);
+  const FloatText network(real);
+  std::size_t padded = 0;
+  for (std::size_t i = 0; i < texts.count; ++i) {
+    const TokenText text = texts.text(i).trimmed();
+    padded += text.ids.size() < texts.length ? 1 : 0;
+    const std::vector<double> found = network.logits(text.ids, nullptr, text.types);
+    for (std::size_t c = 0; c < found.size(); ++c) {
+      EXPECT_NEAR(found[c], logits[i * found.size() + c], 2e-6) << i << " " << c;
+    }
+  }
+  EXPECT_GT(padded, 4U);
+  EXPECT_EQ(float_accuracy(network, texts), 1.0) << "the labels are the likeliest classes";
+}
+
+TEST_F(TextHead, IntegersStayCloseToTheRealNetwork) {
+  TextCheckpoint real = load();
+  EXPECT_LT(error_of(real, integer(real)), 0.05);
+  real.head->function = HeadFunction::kRelu;
+  EXPECT_LT(error_of(real, integer(real)), 0.05);
+}
+
+TEST_F(TextHead, TanhMayBeFarBeyondOne) {
+  file_.scale("bert.pooler.dense.weight", 4.0F);
+  const TextCheckpoint real = load();
+  EXPECT_LT(error_of(real, integer(real)), 0.15);
+}
+
+TEST_F(TextHead, IsThatOfTwoClassesAndItsPooler) {
+  for (const char* missing : {"bert.pooler.dense.weight", "classifier.weight"}) {
+    file_ = TinyText::classifier();
+    file_.remove(missing);
+    EXPECT_FALSE(load().head) << missing;
+    EXPECT_EQ(load().shape.classes, 0U);
+  }
+  file_ = TinyText::classifier();
+  file_.remove("classifier.weight");
+  file_.remove("classifier.bias");
+  file_.add("classifier.weight", {1, TinyText::kWidth}, 1.0);
+  EXPECT_FALSE(load().head) << "one output is a score";
+}
+
+TEST_F(TextHead, WrongShapesAreNamed) {
+  const auto error = [&](const std::string& name, const std::vector<std::size_t>& shape) {
+    file_ = TinyText::classifier();
+    file_.remove(name);
+    if (!shape.empty()) file_.add(name, shape, 1.0);
+    return input_error_of([&] { return load(); });
+  };
+  EXPECT_NE(error("classifier.bias", {}).find("'classifier.bias': missing"), std::string::npos);
+  EXPECT_NE(error("classifier.weight", {5, 11}).find("'classifier.weight'"), std::string::npos);
+  EXPECT_NE(error("bert.pooler.dense.bias", {5}).find("'bert.pooler.dense.bias'"),
+            std::string::npos);
+}
+
+TEST_F(TextHead, PaddingMakesNoDifference) {
+  const IntegerText text = integer(load());
+  const auto logits = [&](std::uint32_t length, std::uint32_t valid) {
+    std::vector<std::int32_t> ids = kText;
+    ids.resize(length);
+    Graph graph = make_text_graph(text, length);
+    if (valid < length) attend_to_keys(graph, valid);
+    Reference reference(graph);
+    reference.set_input("embedding", embed_tokens(text, ids));
+    reference.run();
+    return reference.values("logits");
+  };
+  EXPECT_EQ(logits(9, 6), logits(6, 6));
+  EXPECT_NE(logits(9, 9), logits(6, 6));
+}
 
 TEST(TextCheckpointFile, LeavesOutHeadsForTasks) {
   const TempDirectory directory;

@@ -46,7 +46,9 @@ class TokenIdsFile : public testing::Test {
   [[nodiscard]] TokenIds load(std::uint32_t token_types = 2) const {
     const std::string path = directory_.path("ids.safetensors");
     write_safetensors(path, tensors_);
-    return load_token_ids(path, shape_of(30, 3, token_types));
+    TextShape shape = shape_of(30, 3, token_types);
+    shape.classes = classes_;
+    return load_token_ids(path, shape);
   }
   void expect_error(const std::vector<std::string>& parts, std::uint32_t token_types = 2) const {
     const std::string error = input_error_of([&] { return load(token_types); });
@@ -59,7 +61,37 @@ class TokenIdsFile : public testing::Test {
 
   TempDirectory directory_;
   std::vector<TensorData> tensors_;
+  std::uint32_t classes_ = 0;
 };
+
+TEST_F(TokenIdsFile, LabelsAreThoseOfANetworkThatClassifies) {
+  put_two_texts();
+  put("labels", {2}, {4, 0});
+  EXPECT_TRUE(load().labels.empty()) << "of a network without classes";
+  classes_ = 5;
+  EXPECT_EQ(load().labels, (std::vector<std::uint32_t>{4, 0}));
+  tensors_.pop_back();
+  EXPECT_TRUE(load().labels.empty());
+}
+
+TEST_F(TokenIdsFile, WrongLabels) {
+  classes_ = 5;
+  const auto expect = [&](std::vector<std::size_t> shape, const Numbers& labels,
+                          const std::string& part) {
+    tensors_.clear();
+    put_two_texts();
+    put("labels", std::move(shape), labels);
+    expect_error({"'labels'", part});
+  };
+  expect({2}, {0, 5}, "element 1 is 5, expected 0 to 4");
+  expect({2}, {-100, 0}, "element 0 is -100, expected 0 to 4");
+  expect({3}, {0, 1, 2}, "shape is [3], expected [2]: one for each text");
+  expect({1, 2}, {0, 1}, "shape is [1, 2], expected [2]");
+  tensors_.clear();
+  put_two_texts();
+  tensors_.push_back(make_tensor("labels", FileDtype::kF32, {2}, std::vector<float>{0, 1}));
+  expect_error({"'labels'", "dtype is F32"});
+}
 
 TEST_F(TokenIdsFile, WithoutAMaskEveryTokenIsValidAndOfType0) {
   put_two_texts();

@@ -16,6 +16,7 @@ from systole_convert.tensor_file import TensorFile
 
 from . import folders
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden/text_heads"
 IDS = np.array([3, 17, 0, 29, 5])
 TYPES = np.array([0, 0, 1, 1, 0])
 
@@ -123,6 +124,51 @@ def test_roberta_counts_positions_from_its_padding(tmp_path: Path) -> None:
     zeros = np.zeros(5, int)
     a, b = (evaluate(net, {"input_ids": IDS, "token_type_ids": zeros}) for net in (roberta, bert))
     assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+def test_classifiers_give_the_logits_of_transformers(
+    kind: str, tmp_path: Path, program: str
+) -> None:
+    """Texts with padding; the logits are transformers' own (script/train/make_text_head_goldens.py)."""
+    source = GOLDEN / kind
+    net = of_folder(source)
+    texts = TensorFile(source / "texts.safetensors")
+    ids, mask, labels, logits = (
+        texts.codes(name) for name in ("input_ids", "attention_mask", "labels", "logits")
+    )
+    kinds = texts.codes("token_type_ids") if "token_type_ids" in texts.entries else 0 * ids
+    for i in range(len(ids)):
+        length = int(mask[i].sum())
+        values = {"input_ids": ids[i, :length], "token_type_ids": kinds[i, :length]}
+        found = evaluate(net, {name: values[name].astype(int) for name in net.inputs})
+        assert np.abs(found[0] - logits[i]).max() < 5e-6
+        assert found[0].argmax() == labels[i]
+    network, model = tmp_path / "network.safetensors", tmp_path / "n.int8.safetensors"
+    net.write(network)
+    run(program, "quantise", network, "-c", source / "texts.safetensors", "-o", model)
+    judged = json.loads(
+        run(program, "model", model, "--accuracy", "--checkpoint", network,
+            "-i", source / "texts.safetensors", "--json")
+    )["accuracy"][0]  # fmt: skip
+    assert judged["fp32_accuracy"] == 1.0
+    assert judged["integer_accuracy"] >= 0.8
+
+
+def test_a_head_of_one_output_is_left_out(tmp_path: Path) -> None:
+    tensors = folders.bert_tensors()
+    plain = outputs(of_folder(folders.folder(tmp_path / "plain", folders.bert_config(), tensors)))
+    width = folders.WIDTH
+    tensors["bert.pooler.dense.weight"] = np.ones((width, width), np.float32)
+    tensors["bert.pooler.dense.bias"] = np.ones(width, np.float32)
+    tensors["classifier.weight"] = np.ones((1, width), np.float32)
+    tensors["classifier.bias"] = np.ones(1, np.float32)
+    scored = of_folder(folders.folder(tmp_path / "score", folders.bert_config(), tensors))
+    assert np.array_equal(outputs(scored), plain)
+    tensors["classifier.weight"] = np.ones((3, width + 1), np.float32)
+    tensors["classifier.bias"] = np.ones(3, np.float32)
+    with pytest.raises(ConvertError, match="'classifier.weight': shape is"):
+        of_folder(folders.folder(tmp_path / "wrong", folders.bert_config(), tensors))
 
 
 _DISTIL = {"attention.self.query": "attention.q_lin", "attention.self.key": "attention.k_lin",

@@ -16,7 +16,7 @@ namespace systole::test {
 class TinyText : public SeededTensors {
  public:
   static constexpr std::size_t kWidth = 12, kHeads = 3, kHidden = 20, kVocabulary = 30,
-                               kPositions = 11, kLayers = 2;
+                               kPositions = 11, kLayers = 2, kClasses = 5;
 
   static TinyText bert(const std::string& prefix = "bert.") {
     TinyText text;
@@ -36,6 +36,16 @@ class TinyText : public SeededTensors {
       text.add_linear(layer + "output.dense", kWidth, kHidden);
       text.norm(layer + "output.LayerNorm");
     }
+    return text;
+  }
+
+  /// A BERT that tells classes of texts apart.
+  static TinyText classifier(const std::string& prefix = "bert.") {
+    TinyText text = bert(prefix);
+    text.add(prefix + "pooler.dense.weight", {kWidth, kWidth}, 0.6);
+    text.add(prefix + "pooler.dense.bias", {kWidth}, 0.3);
+    text.add("classifier.weight", {kClasses, kWidth}, 0.8);
+    text.add("classifier.bias", {kClasses}, 0.2);
     return text;
   }
 

@@ -90,6 +90,7 @@ inline hw::Stage random_stage(Random& random, hw::StageOp op, hw::Operand operan
     case hw::StageOp::kGelu:
       return model::gelu_stage(hw::make_gelu_constants(0.04, 0.03), 8);
     case hw::StageOp::kSilu:
+    case hw::StageOp::kTanh:
       stage.imm = {factor() + (1 << 14), shift(12, 20), shift(1, 10), factor(),
                    shift(16, 30),        range.lo,      range.hi};
       break;

@@ -419,7 +419,7 @@ TEST(Cli, MapSummaryCoversTheProgram) {
 }
 
 TEST(Cli, MachineListsChecksAndPrints) {
-  const json presets = json_of({"machine"});
+  const json presets = json_of({"machine"})["machines"];
   ASSERT_GE(presets.size(), 3U);
   for (const json& preset : presets) {
     EXPECT_EQ(json_of({"machine", preset["name"]})["name"], preset["name"]);
@@ -427,7 +427,7 @@ TEST(Cli, MachineListsChecksAndPrints) {
   const json wide = json_of({"machine", "gemmini", "--set", "array.cols=64"});
   EXPECT_EQ(wide["array"]["cols"], 64);
   EXPECT_EQ(wide["array"]["dataflow"], "weight-stationary");
-  const json keys = json_of({"machine", "--keys"});
+  const json keys = json_of({"machine", "--keys"})["keys"];
   EXPECT_TRUE(std::any_of(keys.begin(), keys.end(), [](const json& key) {
     return key["key"] == "dram.t_cl_ns" && key["unit"] == "ns" && key["default"] == 14.16;
   }));
@@ -447,11 +447,11 @@ TEST(Cli, ModelDescribesItself) {
   for (const json& product : model["products"]) macs += product["macs"].get<std::uint64_t>();
   EXPECT_EQ(model["macs"], macs);
   EXPECT_EQ(model["datapath"]["softmax"], "deferred");
-  EXPECT_GE(json_of({"model"}).size(), 3U);
+  EXPECT_GE(json_of({"model"})["models"].size(), 3U);
 }
 
 TEST(Cli, AccuracyOfAModelHolds) {
-  const json models = json_of({"model", "vit17", "--accuracy"});
+  const json models = json_of({"model", "vit17", "--accuracy"})["accuracy"];
   ASSERT_EQ(models.size(), 1U);
   EXPECT_GE(models[0]["fp32_accuracy"], 0.975);
   EXPECT_GE(models[0]["integer_accuracy"], models[0]["fp32_accuracy"].get<double>() - 0.006);

@@ -80,7 +80,7 @@ TEST(Explain, PrintsARowPerOperator) {
 
 TEST(Describe, MachineForTextIsARingOfCores) {
   const std::string ring = "ring of 1 FP16 core, 64 x 16 multipliers each, beside 8192 MiB of HBM";
-  const json presets = json_of({"machine"});
+  const json presets = json_of({"machine"})["machines"];
   for (const json& preset : presets) {
     const bool is_ring = preset["name"] == "dfx" || preset["name"] == "dfx-ideal";
     EXPECT_EQ(preset["summary"].get<std::string>().rfind(ring, 0) == 0, is_ring) << preset;
@@ -106,7 +106,7 @@ TEST(Describe, MachineForTextIsARingOfCores) {
 }
 
 TEST(Describe, ModelKnowsTheTextGenerator) {
-  const json models = json_of({"model"});
+  const json models = json_of({"model"})["models"];
   const auto listed = std::find_if(models.begin(), models.end(),
                                    [](const json& model) { return model["name"] == "kjv"; });
   ASSERT_NE(listed, models.end());

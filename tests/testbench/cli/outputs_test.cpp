@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,110 @@ TEST(Outputs, OfAttentionAreOperandsAndResults) {
     }
   }
   EXPECT_GT(nonzero, 240U);
+}
+
+/// What the core says of a product: sums in plain loops, requantised as its page says.
+std::vector<std::int8_t> product_of(const std::vector<std::int8_t>& a,
+                                    const std::vector<std::int8_t>& b,
+                                    const std::vector<std::int32_t>& bias, std::size_t columns,
+                                    const std::int32_t* by) {
+  const std::size_t depth = b.size() / columns;
+  std::vector<std::int8_t> out(a.size() / depth * columns);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::int64_t sum = bias.empty() ? 0 : bias[i % columns];
+    for (std::size_t k = 0; k < depth; ++k) {
+      sum += a[i / columns * depth + k] * b[k * columns + i % columns];
+    }
+    const double scaled = static_cast<double>(sum * by[0]) / static_cast<double>(1LL << by[1]);
+    out[i] = static_cast<std::int8_t>(std::clamp(std::floor(scaled + 0.5) + by[2], -128.0, 127.0));
+  }
+  return out;
+}
+
+TEST(Outputs, OfAProductOnAStreamingCoreAreWhatItsOperandsGive) {
+  const TempDirectory directory;
+  const std::string path = directory.path("p.safetensors");
+  EXPECT_EQ(json_of({"matmul", "64x128x192", "-m", "ita", "--bias", "--outputs",
+                     path})["mismatched_bytes"],
+            0);
+  const model::Safetensors file = model::Safetensors::open(path);
+  EXPECT_THAT(file.names(), testing::UnorderedElementsAre("product.a", "product.b", "product.bias",
+                                                          "product.output"));
+  EXPECT_THAT(file.tensor("product.a").shape, testing::ElementsAre(64, 192));
+  EXPECT_THAT(file.tensor("product.b").shape, testing::ElementsAre(192, 128));
+  // Whatever the constants are: a larger sum gives no smaller result.
+  const auto a = values_of<std::int8_t>(file, "product.a");
+  const auto b = values_of<std::int8_t>(file, "product.b");
+  const auto bias = values_of<std::int32_t>(file, "product.bias");
+  const auto out = values_of<std::int8_t>(file, "product.output");
+  std::vector<std::pair<std::int64_t, int>> pairs;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::int64_t sum = bias[i % 128];
+    for (std::size_t k = 0; k < 192; ++k) sum += a[i / 128 * 192 + k] * b[k * 128 + i % 128];
+    pairs.emplace_back(sum, out[i]);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  for (std::size_t i = 1; i < pairs.size(); ++i) EXPECT_LE(pairs[i - 1].second, pairs[i].second);
+  EXPECT_LT(pairs.front().second, -20);
+  EXPECT_GT(pairs.back().second, 20);
+}
+
+TEST(Outputs, OfALayerAreWhatItsOperandsGive) {
+  const TempDirectory directory;
+  const std::string path = directory.path("l.safetensors");
+  const std::string line =
+      "layer -m ita --tokens 64 --d 128 --dim 64 --heads 2 --ffn 192 --activation relu --outputs ";
+  EXPECT_EQ(json_of(words_of(line + path))["mismatched_bytes"], 0);
+  EXPECT_THAT(model::Safetensors::open(path).names(),
+              testing::UnorderedElementsAre("attention.x_q", "attention.x_kv",
+                                            "attention.head0.output", "attention.head1.output",
+                                            "feed-forward.x", "feed-forward.output"));
+  static_cast<void>(json_of(words_of(line + path, {"--tensors", ".*"})));
+  const model::Safetensors file = model::Safetensors::open(path);
+  const auto codes = [&](const std::string& name) { return values_of<std::int8_t>(file, name); };
+  const auto words = [&](const std::string& name) { return values_of<std::int32_t>(file, name); };
+  for (const std::string head : {"attention.head0.", "attention.head1."}) {
+    const auto by = words(head + "requantisers");
+    ASSERT_EQ(by.size(), 18U);
+    const auto projected = [&](const std::string& x, const std::string& part, std::size_t phase,
+                               std::size_t columns) {
+      return product_of(codes(x), codes(head + part + ".weight"), words(head + part + ".bias"),
+                        columns, &by[3 * phase]);
+    };
+    EXPECT_EQ(codes(head + "query"), projected("attention.x_q", "query", 0, 64));
+    EXPECT_EQ(codes(head + "key"), projected("attention.x_kv", "key", 1, 64));
+    EXPECT_EQ(codes(head + "value"), projected("attention.x_kv", "value", 2, 64));
+    const auto key = codes(head + "key");
+    std::vector<std::int8_t> turned(key.size());
+    for (std::size_t i = 0; i < key.size(); ++i) turned[i % 64 * 64 + i / 64] = key[i];
+    EXPECT_EQ(codes(head + "scores"), product_of(codes(head + "query"), turned, {}, 64, &by[9]));
+    EXPECT_EQ(file.tensor(head + "probabilities").dtype, model::FileDtype::kU8);
+    EXPECT_EQ(codes(head + "output"), projected(head + "context", "proj", 5, 128));
+  }
+  const auto by = words("feed-forward.requantisers");
+  auto hidden = product_of(codes("feed-forward.x"), codes("feed-forward.fc1.weight"),
+                           words("feed-forward.fc1.bias"), 192, by.data());
+  for (std::int8_t& value : hidden) value = std::max<std::int8_t>(value, 0);
+  EXPECT_EQ(codes("feed-forward.hidden"), hidden);
+  EXPECT_EQ(codes("feed-forward.output"), product_of(hidden, codes("feed-forward.fc2.weight"),
+                                                     words("feed-forward.fc2.bias"), 128, &by[3]));
+}
+
+TEST(Outputs, OfTokensAreThoseOfTheTextAtOnce) {
+  const TempDirectory directory;
+  const std::string steps = directory.path("s.safetensors"),
+                    whole = directory.path("w.safetensors");
+  const std::string line =
+      "run -m transformer --model gpt2 --length 5 --layers 1 --d 64 --heads 2 --ffn 128 "
+      "--tensors blocks\\.0\\.(norm2|mlp.residual) --outputs ";
+  EXPECT_EQ(json_of(words_of(line + steps + " --decode --check"))["mismatched_bytes"], 0);
+  static_cast<void>(json_of(words_of(line + whole)));
+  const model::Safetensors a = model::Safetensors::open(steps), b = model::Safetensors::open(whole);
+  for (const char* name : {"blocks.0.mlp.residual"}) {
+    EXPECT_THAT(a.tensor(name).shape, testing::ElementsAre(5, 1, 64));
+    EXPECT_THAT(b.tensor(name).shape, testing::ElementsAre(1, 5, 64));
+    EXPECT_EQ(values_of<std::uint8_t>(a, name), values_of<std::uint8_t>(b, name));
+  }
 }
 
 // The likeliest token after each position is the next one.

@@ -22,6 +22,7 @@
 #include "testbench/cores/ring_beside.h"
 #include "testbench/generation/generation.h"
 #include "testbench/network/tensors.h"
+#include "testbench/run/rtl_blocks.h"
 #include "tlm/bus/bus_transaction.h"
 
 /// A ring of FP16 cores beside tile cores, whose memory has the DDR of its cards.
@@ -110,11 +111,17 @@ std::vector<std::uint32_t> tokens_alone(const hw::Machine& machine, GenerationTa
 TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
   const auto expected = test::expected_outputs(workload);
   Random random(77);
-  std::size_t slower = 0;
+  std::size_t slower = 0, cached = 0;
   for (std::uint32_t i = 0; i < 8; ++i) {
     hw::Machine tile = test::random_fit(random, workload.graph).first;
     tile.dram.mib = 64;
-    tile.l2.kib = 0;
+    if (i % 4 < 2) {
+      tile.l2.kib = 0;
+    } else if (tile.l2.kib == 0) {
+      tile.l2 = {};
+      tile.l2.kib = 16;
+    }
+    cached += tile.l2.kib != 0 ? 1 : 0;
     tile.memory.model = hw::MemoryModel::kDram;
     const std::uint32_t cards = 1 + i % 3, heads = 1 + i % 2;
     const std::string ring = "dfx.cores = " + std::to_string(cards) + "\ncore.clock_mhz = " +
@@ -122,6 +129,8 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
                              (i % 2 == 0 ? "\n" : "\nuse = 'dfx-ideal'\n");
     SCOPED_TRACE(hw::to_toml(tile) + ring);
     const auto work = work_of(system_of(tile, 1 + i / 3, ring), small_shape(2, heads), 3, 3);
+    // The row of the table of words that a token has hits or misses: without values it is token 0.
+    if (tile.l2.kib != 0) work->ring.task.sample = [](const auto&) { return 0U; };
     CoresOptions options;
     options.check = true;
     const CoresResult result = run(*work, options);
@@ -153,6 +162,7 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
     EXPECT_EQ(timing.seconds, result.seconds);
     if (HasFailure()) return;
   }
+  EXPECT_EQ(cached, 4U);
   EXPECT_GT(slower, 3U) << "what others do to the memory is simulated";
 }
 
@@ -274,6 +284,42 @@ TEST_F(CoresRing, TheWaveShowsItsUnitsAndItsPorts) {
                            "ring.core1: ", "+{right of core 0} system.ring.to_right0.state"}) {
     EXPECT_NE(view.find(text), std::string::npos) << text;
   }
+}
+
+// Each operation of a block in RTL is in the waveform, below the core whose it is; runs of each
+// alone, in other processes, write none.
+TEST_F(CoresRing, TheWaveShowsItsBlocksInRtl) {
+  const TempDirectory directory;
+  const auto work = work_of(system_of(hw::find_machine("transformer"), 1,
+                                      "dfx.cores = 2\nuse = 'dfx-ideal'\n"
+                                      "backend.fp16_add = 'rtl'\n"),
+                            small_shape(1, 2), 2, 2);
+  CoresOptions options;
+  options.wave.path = directory.path("run.fst");
+  options.wave.inferences = 0;
+  std::uint64_t operations = 0;
+  {
+    RtlWaves waves(options.wave.path, work->all);
+    work->ring.rtl = [&waves](std::uint32_t core) { return waves.options(1 + core); };
+    const CoresResult result = run(*work, options);
+    operations = result.ring->rtl.at("fp16_add").operations;
+    EXPECT_EQ(result.ring->rtl.at("fp16_add").mismatches, 0U);
+    waves.write();
+  }
+  const test::Vcd vcd = test::read_fst(options.wave.path);
+  std::uint64_t shown = 0;
+  for (const std::string core : {"ring.core0.", "ring.core1."}) {
+    const auto last = vcd.last("rtl." + core + "fp16_add.model.operation");
+    ASSERT_TRUE(last) << core;
+    EXPECT_GT(*last, 4U);
+    shown += *last;
+    EXPECT_TRUE(vcd.last("system." + core + "vector.state")) << core;
+  }
+  EXPECT_GT(operations, 10U);
+  EXPECT_GE(shown, operations / 2);
+  EXPECT_LE(shown, operations);
+  EXPECT_NE(read_file(directory.path("run.gtkw")).find("rtl.ring.core1.fp16_add.dut."),
+            std::string::npos);
 }
 
 }  // namespace

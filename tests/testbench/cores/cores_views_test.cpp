@@ -61,13 +61,15 @@ struct CoresViews : public test::SystemCTest {
   const Workload workload = test::encoder_workload({2, 32, 4, 64, true}, 13, 4);
 };
 
-// Different widths, clocks and units, one DRAM: the bits of the reference by every split.
+// Different widths, clocks and units, one DRAM, near or behind a link: the bits of the reference by
+// every split.
 TEST_F(CoresViews, UnlikeKindsOfCoresGiveTheSameBits) {
-  const hw::CoreSystem system = unlike_cores();
+  hw::CoreSystem system = unlike_cores();
   ASSERT_NE(system.cores[0].machine.core.clock_mhz, system.cores[1].machine.core.clock_mhz);
   ASSERT_NE(system.cores[1].machine.attention.lines, 0U);
   for (const Split split : {Split::kBatch, Split::kLayers, Split::kHeads}) {
     SCOPED_TRACE(name_of(split));
+    system.cores[1].link_ns = split == Split::kLayers ? 0 : 15;
     CoresOptions options;
     options.check = true;
     const CoresResult result = run(plan_by(split, system, workload), options);

@@ -9,6 +9,7 @@
 
 #include "hw/description/machine_file.h"
 #include "model/build/llama_graph.h"
+#include "model/format/safetensors.h"
 #include "model/graph/reference.h"
 #include "model/integer/integer_network.h"
 #include "model/quantise/llama_quantiser.h"
@@ -53,7 +54,52 @@ std::int32_t next_of(const model::IntegerLlama& llama, const Ids& text) {
   return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
+/// Values of a tensor when a prompt is read, all tokens at once.
+Ids values_of(const model::IntegerLlama& llama, const Ids& text, const std::string& name) {
+  const model::Graph graph =
+      model::make_llama_graph(llama, static_cast<std::uint32_t>(text.size()));
+  model::Reference reference(graph);
+  reference.set_input("embedding", model::embed_tokens(llama, text));
+  reference.run();
+  return reference.values(name);
+}
+
 class LlamaText : public testing::TestWithParam<const char*> {};
+
+// Rows of the steps are those of the text read at once.
+TEST_P(LlamaText, WritesItsTokensLogitsAndTensors) {
+  const hw::Machine machine = wide_machine(GetParam());
+  const Tiny tiny(machine);
+  LlamaTask task;
+  task.prompt = {3, 7, 40};
+  task.tokens = 4;
+  task.keep_logits = true;
+  task.tensors = "blocks\\.1\\.mlp\\.residual|output";
+  test::fresh_kernel();
+  const LlamaGeneration generation = generate(machine, tiny.llama, task);
+  const std::string path = tiny.directory.path("out.safetensors");
+  write_outputs(path, task, generation);
+  const model::Safetensors file = model::Safetensors::open(path);
+  EXPECT_EQ(file.copy<std::int32_t>("input_ids"), task.prompt);
+  EXPECT_EQ(file.copy<std::int32_t>("tokens"), generation.tokens);
+  EXPECT_EQ(file.copy<std::int32_t>("positions"), (Ids{0, 1, 2, 3, 4, 5}));
+  const Ids logits = file.copy<std::int32_t>("logits");
+  ASSERT_EQ(logits.size(), 6U * TinyLlama::kVocabulary);
+  Ids text = task.prompt;
+  text.insert(text.end(), generation.tokens.begin(), generation.tokens.end() - 1);
+  for (std::size_t step = 0; step < text.size(); ++step) {
+    const Ids begun(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(step + 1));
+    const Ids all = values_of(tiny.llama, begun, "logits");
+    const Ids expected(all.end() - TinyLlama::kVocabulary, all.end());
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(step * TinyLlama::kVocabulary);
+    EXPECT_EQ(Ids(row, row + TinyLlama::kVocabulary), expected) << step;
+  }
+  ASSERT_TRUE(file.has("blocks.1.mlp.residual"));
+  EXPECT_EQ(file.tensor("blocks.1.mlp.residual").shape,
+            (std::vector<std::size_t>{6, 1, TinyLlama::kWidth}));
+  EXPECT_EQ(file.copy<std::int32_t>("blocks.1.mlp.residual"),
+            values_of(tiny.llama, text, "blocks.1.mlp.residual"));
+}
 
 TEST_P(LlamaText, IsThatOfTheReference) {
   const hw::Machine machine = wide_machine(GetParam());

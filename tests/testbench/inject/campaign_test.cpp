@@ -62,9 +62,10 @@ CampaignResult run_apart(const FaultSubject& subject, const CampaignRequest& req
 }
 
 FaultSubject subject_of(const test::VitRun& vit) {
-  return {
-      vit.network.graph, vit.mapping, vit.machine, vit.inputs,
-      [&vit](const std::vector<std::uint8_t>& outputs) { return class_of(vit.network, outputs); }};
+  return {vit.network.graph, vit.mapping, vit.machine, vit.inputs,
+          [&vit](const std::vector<std::uint8_t>& outputs) {
+            return class_of(vit.network.graph, outputs);
+          }};
 }
 
 void expect_same(const CampaignResult& a, const CampaignResult& b) {

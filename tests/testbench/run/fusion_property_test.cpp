@@ -217,7 +217,7 @@ TEST_F(FusionPropertyTest, AnyChainAroundAnyAnchorGivesTheSameBits) {
   EXPECT_GT(fused_.longest, 8) << "stages in front and after together";
   EXPECT_GT(checked_, kGraphs / 3);
   EXPECT_GT(written_twice_, kGraphs / 2);
-  EXPECT_GT(kept_in_order_, 5) << "passes whose operands change before their readers run";
+  EXPECT_GT(kept_in_order_, 4) << "passes whose operands change before their readers run";
   EXPECT_GT(preloaded_, 5) << "biases that the accumulator begins with";
   EXPECT_GT(added_in_chains_, 5) << "other words that a loop unroller leaves in the chain";
   RecordProperty("in_front", total(fused_.in_front));

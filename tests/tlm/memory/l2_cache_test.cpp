@@ -255,5 +255,67 @@ TEST_F(L2CacheTest, AnswersBadRequestsWithAStatusAndOffersNoDirectAccess) {
   EXPECT_EQ(rig.counters().at("reads"), 1U);
 }
 
+// An initiator writes values directly to the upper half of memory, behind the cache, which is told
+// the time of its requests alone. Others read and write the lower half as ever.
+TEST_F(L2CacheTest, LeavesValuesOfDirectAccessInMemory) {
+  constexpr std::uint64_t kFirst = 512 * 1024, kSpan = 8192;
+  CacheRig rig(small());
+  rig.cache.leave_values(kFirst);
+  rig.driver.run([&] {
+    tlm::tlm_generic_payload payload;
+    payload.set_command(tlm::TLM_WRITE_COMMAND);
+    payload.set_address(kFirst - 1);
+    tlm::tlm_dmi dmi;
+    EXPECT_FALSE(rig.driver.socket->get_direct_mem_ptr(payload, dmi));
+    payload.set_address(kFirst + 100);
+    ASSERT_TRUE(rig.driver.socket->get_direct_mem_ptr(payload, dmi));
+    EXPECT_EQ(dmi.get_start_address(), kFirst);
+    EXPECT_EQ(dmi.get_end_address(), rig.dram.capacity() - 1);
+    unsigned char* const direct = dmi.get_dmi_ptr();
+    EXPECT_EQ(direct, &rig.dram.stored(kFirst));
+
+    std::mt19937 random(5);
+    std::vector<std::uint8_t> low(kSpan), high(kSpan);
+    std::vector<std::uint8_t> data(512);
+    for (int i = 0; i < 4000; ++i) {
+      const Access access = random_access(random);
+      const bool upper = random() % 2 == 0, timed_alone = random() % 2 == 0;
+      std::vector<std::uint8_t>& model = upper ? high : low;
+      for (std::uint8_t& byte : data) byte = static_cast<std::uint8_t>(random());
+      const std::uint64_t address = access.address + (upper ? kFirst : 0);
+      if (upper && timed_alone) {
+        RequestBatch batch;
+        batch.direct = true;
+        batch.requests.push_back({address, nullptr, to_ps(sc_core::sc_time_stamp()), access.bytes,
+                                  tlm::TLM_INCOMPLETE_RESPONSE});
+        payload.set_command(access.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+        transport_batch(batch, payload,
+                        [&](auto& of, auto& delay) { rig.driver.socket->b_transport(of, delay); });
+        EXPECT_TRUE(batch.requests.front().is_ok());
+        if (access.write) std::copy_n(data.begin(), access.bytes, direct + access.address);
+      } else if (access.write) {
+        rig.driver.write(address, data.data(), access.bytes);
+      } else {
+        rig.driver.read(address, data.data(), access.bytes);
+        ASSERT_TRUE(std::equal(data.begin(), data.begin() + access.bytes,
+                               model.begin() + static_cast<std::ptrdiff_t>(access.address)))
+            << i;
+      }
+      if (access.write) {
+        std::copy_n(data.begin(), access.bytes,
+                    model.begin() + static_cast<std::ptrdiff_t>(access.address));
+      }
+      if (i % 64 != 0) continue;
+      std::vector<std::uint8_t> found(kSpan);
+      rig.driver.debug(tlm::TLM_READ_COMMAND, 0, found.data(), kSpan);
+      ASSERT_EQ(found, low) << i;
+      rig.driver.debug(tlm::TLM_READ_COMMAND, kFirst, found.data(), kSpan);
+      ASSERT_EQ(found, high) << i;
+      ASSERT_TRUE(std::equal(high.begin(), high.end(), direct)) << i;
+    }
+  });
+  EXPECT_GT(rig.counters().at("write_backs"), 100U);
+}
+
 }  // namespace
 }  // namespace systole::tlm_model

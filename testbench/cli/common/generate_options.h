@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "testbench/cli/common/common_options.h"
+#include "testbench/wave/wave.h"
+
+namespace systole::testbench {
+
+/// What `systole generate` was asked for.
+struct GenerateOptions {
+  MachineOptions machine;
+  std::optional<std::uint32_t> cores;
+  std::string profile;
+  std::string model = "kjv";
+  std::optional<std::string> prompt;
+  std::optional<std::uint32_t> input_tokens, output_tokens;
+  std::size_t top_k = 1;
+  std::optional<double> temperature;
+  std::uint64_t seed = 1;
+  std::size_t evaluate = 0;
+  std::string text, checkpoint;
+  bool check = false;
+  bool functional = true;
+  bool json = false;
+  std::string stats;
+  std::string timeline;
+  std::uint64_t timeline_passes = 1;
+  std::string report, outputs, tensors;
+  WaveOptions wave;
+};
+
+/// The text of --evaluate.
+[[nodiscard]] std::string text_file(const GenerateOptions& options);
+
+/// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
+[[nodiscard]] bool is_llama(const GenerateOptions& options);
+
+/// Of an array, not a ring.
+int run_llama(const GenerateOptions& options);
+
+}  // namespace systole::testbench
