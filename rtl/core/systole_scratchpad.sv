@@ -69,7 +69,8 @@ module systole_scratchpad #(
       assign address = p == Writes ? parameters_address_i :
                        array_address_i[(p-Writes-1)%2*AddrBits+:AddrBits];
       assign word[p] = address[AddrBits-1:LaneBits];
-      assign both[p] = address[LaneBits-1:0] != '0;
+      // At the end of the memory there is no word after; whoever reads there wants no bytes of it.
+      assign both[p] = address[LaneBits-1:0] != '0 && 32'(word[p]) != Banks * BankWords - 1;
     end
     assign bank[p]      = bank_of(word[p]);
     assign next_bank[p] = bank_of(word[p] + WordBits'(1));
