@@ -24,6 +24,9 @@ module systole_core #(
   parameter  int unsigned BankWords      = 256,
   parameter  int unsigned SumBanks       = 2,     // of the accumulator
   parameter  int unsigned SumBankRows    = 128,
+  localparam int unsigned Units          = 3,
+  localparam int unsigned Entries        = LoadQueue + ComputeQueue + StoreQueue,
+  localparam int unsigned EntryBits      = $clog2(Entries),
   localparam int unsigned DramBits       = 40,
   localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth      = 8 * Size,
@@ -98,31 +101,21 @@ module systole_core #(
   input  logic [IdBits-1:0]    b_id_i,
   input  logic [1:0]           b_resp_i,
 
-  // what happens to which command: for whoever compares
-  output logic                                            dispatched_o,  // in this cycle, in order
-  output logic [LoadQueue+ComputeQueue+StoreQueue-1:0]    entry_o,       // where it goes
-  output logic [2:0]                                      started_o,     // by unit
-  output logic [3*$clog2(LoadQueue+ComputeQueue+StoreQueue)-1:0] start_entry_o,
-  output logic [LoadQueue+ComputeQueue+StoreQueue-1:0]    released_o,
-  output logic [LoadQueue+ComputeQueue+StoreQueue-1:0]    completed_o
+  // what happens to which command in this cycle, for whoever watches: systole_load_path
+  output logic [Entries-1:0]         entry_o,
+  output logic [Units-1:0]           started_o,
+  output logic [Units*EntryBits-1:0] start_entry_o,
+  output logic [Entries-1:0]         released_o,
+  output logic [Entries-1:0]         completed_o
 );
 
-  localparam int unsigned Units       = 3;
-  localparam int unsigned Entries     = LoadQueue + ComputeQueue + StoreQueue;
-  localparam int unsigned EntryBits   = $clog2(Entries);
-  localparam int unsigned ComputeTag  = ComputeQueue > 1 ? $clog2(ComputeQueue) : 1;
-  localparam int unsigned StoreTag    = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
-  localparam int unsigned StoreBase   = LoadQueue + ComputeQueue;
-  localparam int unsigned LaneBits    = $clog2(Size);
-  localparam int unsigned WordBits    = $clog2(Banks * BankWords);
-  localparam int unsigned AddrBits    = WordBits + LaneBits;
-  localparam int unsigned CountBits   = 24;
-  localparam int unsigned RowBits     = $clog2(SumBankRows);
-  localparam int unsigned SumBits     = $clog2(SumBanks * SumBankRows);
-  localparam int unsigned SumBankBits = SumBanks > 1 ? $clog2(SumBanks) : 1;
-  localparam int unsigned StageBits   = Stages > 1 ? $clog2(Stages) : 1;
-  localparam int unsigned StagesBits  = $clog2(Stages + 1);
-  localparam int unsigned MostColumns = Size * ParameterBeats;   // of a chain with parameters
+  localparam int unsigned ComputeTag = ComputeQueue > 1 ? $clog2(ComputeQueue) : 1;
+  localparam int unsigned StoreTag   = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
+  localparam int unsigned StoreBase  = LoadQueue + ComputeQueue;
+  localparam int unsigned LaneBits   = $clog2(Size);
+  localparam int unsigned WordBits   = $clog2(Banks * BankWords);
+  localparam int unsigned AddrBits   = WordBits + LaneBits;
+  localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
 
   // ---------------------------------------------------------------- program
   logic         fetch_valid, fetch_ready, fetch_started, fetch_fault, fetch_error, starting_q;
@@ -173,44 +166,26 @@ module systole_core #(
     end
   end
 
-  // ---------------------------------------------------------------- its fields
-  logic [7:0]           op;
-  logic [31:0]          m, n, k, c, c_pitch;
-  logic                 matmul, store, move, results, fits, aligned;
-  logic [SlotBits-1:0]  chain, unit_chain;
-  logic                 chain_usable, chain_parameters, unused_fields;
+  // What it is, and whether the unit that it is for can do it.
+  logic [7:0]          op;
+  logic [SlotBits-1:0] chain;
+  logic                matmul_legal, result_legal;
 
-  assign op      = command[7:0];
-  assign chain   = command[32+:SlotBits];
-  assign m       = command[288+:32];
-  assign n       = command[320+:32];
-  assign k       = command[352+:32];
-  assign c       = command[512+:32];
-  assign c_pitch = command[544+:32];
-  assign matmul  = op == systole_pkg::OpMatmul;
-  assign store   = op == systole_pkg::OpStore;
-  assign move    = op == systole_pkg::OpMove;
-  assign results = store || move;
-  assign fits    = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0;
-  assign aligned = c[LaneBits-1:0] == '0 && c_pitch[LaneBits-1:0] == '0;
-  assign unused_fields = ^{command[31:19], command[127:48], command[287:168], command[639:608],
-                           c[31:SumBits+LaneBits], c_pitch[31:SumBits+LaneBits],
-                           command[383:376]};
+  assign op    = command[7:0];
+  assign chain = command[32+:SlotBits];
 
   always_comb begin
-    legal = op == systole_pkg::OpLoad;
-    if (matmul) legal = fits && aligned && k != '0 && k[31:CountBits] == '0 && !command[18];
-    if (results) begin
-      legal = fits && aligned && 32'(command[32+:16]) < ChainSlots && chain_usable &&
-              (!chain_parameters || n <= MostColumns);
-    end
+    case (op)
+      systole_pkg::OpLoad:                       legal = 1'b1;
+      systole_pkg::OpMatmul:                     legal = matmul_legal;
+      systole_pkg::OpStore, systole_pkg::OpMove: legal = result_legal;
+      default:                                   legal = 1'b0;
+    endcase
   end
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
-  logic                     load_refused, load_error, write_valid, write_done;
-  logic [Units-1:0]         starts;
+  logic                     load_error, write_valid, write_done;
   logic [Units-1:1]         start_ready;
-  logic [Entries-1:0]       entry;
   logic [LoadQueue-1:0]     load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
   logic [StoreQueue-1:0]    store_released, store_completed;
@@ -240,9 +215,9 @@ module systole_core #(
     .command_slot_i      (chain),
     .operand_address_i   ('0),
     .operand_pitch_i     ('0),
-    .illegal_o           (load_refused),
-    .entry_o             (entry),
-    .start_o             (starts),
+    .illegal_o           (refused),
+    .entry_o,
+    .start_o             (started_o),
     .start_entry_o,
     .start_ready_i       (start_ready),
     .released_i          ({store_released, matmul_released}),
@@ -274,148 +249,60 @@ module systole_core #(
     .array_address_i     (array_address),
     .array_data_o        (array_data)
   );
-  assign refused      = load_refused;
-  assign entry_o      = entry;
-  assign dispatched_o = entry != '0;
-  assign started_o    = starts;
-  assign released_o   = {store_released, matmul_released, load_completed};
-  assign completed_o  = {store_completed, matmul_completed, load_completed};
+  assign released_o  = {store_released, matmul_released, load_completed};
+  assign completed_o = {store_completed, matmul_completed, load_completed};
 
   // ---------------------------------------------------------------- matmuls
-  logic               sums_valid, sums_accumulate;
-  logic [SumBits-1:0] sums_row;
-  logic [Size-1:0]    sums_mask;
-  logic [Size*32-1:0] sums;
-
-  systole_matmul_unit #(
-    .Rows(Size), .Cols(Size), .Queue(ComputeQueue), .AddrBits(AddrBits), .SumBits(SumBits),
-    .CountBits(CountBits)
-  ) u_matmuls (
-    .clk_i, .rst_ni,
-    .overlap_i,
-    .entry_i          (entry[LoadQueue+:ComputeQueue]),
-    .a_i              (command[384+:AddrBits]),
-    .a_pitch_i        (command[416+:AddrBits]),
-    .b_i              (command[448+:AddrBits]),
-    .b_pitch_i        (command[480+:AddrBits]),
-    .c_i              (c[LaneBits+:SumBits]),
-    .c_pitch_i        (c_pitch[LaneBits+:SumBits]),
-    .m_i              (m[CountBits-1:0]),
-    .n_i              (n[CountBits-1:0]),
-    .k_i              (k[CountBits-1:0]),
-    .a_unsigned_i     (command[17]),
-    .accumulate_i     (command[16]),
-    .start_valid_i    (starts[1]),
-    .start_ready_o    (start_ready[1]),
-    .start_entry_i    (ComputeTag'(start_entry_o[EntryBits+:EntryBits] - EntryBits'(LoadQueue))),
-    .released_o       (matmul_released),
-    .completed_o      (matmul_completed),
-    .array_valid_o    (array_valid),
-    .array_done_i     (array_done),
-    .array_reads_o    (array_reads),
-    .array_address_o  (array_address),
-    .array_data_i     (array_data),
-    .sums_valid_o     (sums_valid),
-    .sums_row_o       (sums_row),
-    .sums_mask_o      (sums_mask),
-    .sums_accumulate_o(sums_accumulate),
-    .sums_data_o      (sums)
-  );
-
-  // ---------------------------------------------------------------- accumulator
-  logic               read_valid, read_ready, data_valid, data_ready, sums_ready, unused_written;
+  logic               read_valid, read_ready, data_valid, data_ready;
   logic [SumBits-1:0] read_row;
   logic [Size*32-1:0] data;
 
-  systole_accumulator_sram #(
-    .Banks(SumBanks), .Ports(2), .RowsPerBank(SumBankRows), .Cols(Size)
-  ) u_accumulator (
-    .clk_i, .rst_ni,
-    .write_valid_i(sums_valid),
-    .write_ready_o(sums_ready),
-    .write_bank_i (SumBankBits'(sums_row >> RowBits)),
-    .write_row_i  (sums_row[RowBits-1:0]),
-    .write_mask_i (sums_mask),
-    .write_data_i (sums),
-    .accumulate_i (sums_accumulate),
-    .written_o    (unused_written),
-    .read_valid_i (read_valid),
-    .read_ready_o (read_ready),
-    .read_bank_i  (SumBankBits'(read_row >> RowBits)),
-    .read_row_i   (read_row[RowBits-1:0]),
-    .data_valid_o (data_valid),
-    .data_ready_i (data_ready),
-    .data_o       (data)
+  systole_compute_path #(
+    .Size(Size), .Queue(ComputeQueue), .AddrBits(AddrBits), .SumBanks(SumBanks),
+    .SumBankRows(SumBankRows)
+  ) u_matmuls (
+    .clk_i, .rst_ni, .overlap_i,
+    .command_i      (command),
+    .legal_o        (matmul_legal),
+    .entry_i        (entry_o[LoadQueue+:ComputeQueue]),
+    .start_valid_i  (started_o[1]),
+    .start_ready_o  (start_ready[1]),
+    .start_entry_i  (ComputeTag'(start_entry_o[EntryBits+:EntryBits] - EntryBits'(LoadQueue))),
+    .released_o     (matmul_released),
+    .completed_o    (matmul_completed),
+    .array_valid_o  (array_valid),
+    .array_done_i   (array_done),
+    .array_reads_o  (array_reads),
+    .array_address_o(array_address),
+    .array_data_i   (array_data),
+    .read_valid_i   (read_valid),
+    .read_ready_o   (read_ready),
+    .read_row_i     (read_row),
+    .data_valid_o   (data_valid),
+    .data_ready_i   (data_ready),
+    .data_o         (data)
   );
 
   // ---------------------------------------------------------------- stores and moves
-  logic                  code_read, store_fault, store_error;
-  logic [7:0]            out_type;
-  logic [StagesBits-1:0] stages;
-  logic [Stages-1:0]     channel, shift;
-  logic [StageBits-1:0]  code_stage;
-  logic [3:0]            code_word;
-  logic [63:0]           code;
-  logic [DramBits-1:0]   to;
-  logic [31:0]           to_pitch;
+  logic store_fault, store_error;
 
-  // A port for the decision whether a command can be run, one for the command that runs.
-  systole_chain_store #(.ChainSlots(ChainSlots), .Stages(Stages)) u_chains (
-    .clk_i, .rst_ni,
-    .valid_i     (chain_valid_i),
-    .first_i     (chain_first_i),
-    .word_i      (chain_word_i),
-    .slot_i      (chain_slot_i),
-    .asked_i     (chain),
-    .usable_o    (chain_usable),
-    .parameters_o(chain_parameters),
-    .chain_i     (unit_chain),
-    .type_o      (out_type),
-    .stages_o    (stages),
-    .channel_o   (channel),
-    .shift_o     (shift),
-    .read_i      (code_read),
-    .read_stage_i(code_stage),
-    .read_word_i (code_word),
-    .code_o      (code)
-  );
-
-  assign to       = move ? DramBits'(command[448+:32]) : command[128+:DramBits];
-  assign to_pitch = move ? command[480+:32] : command[96+:32];
-
-  systole_store_unit #(
+  systole_store_path #(
     .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
     .ParameterBeats(ParameterBeats), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits),
-    .CountBits(CountBits)
+    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits)
   ) u_stores (
     .clk_i, .rst_ni, .in_order_i,
-    .entry_i             (entry[StoreBase+:StoreQueue]),
-    .move_i              (move),
-    .chain_i             (chain),
-    .c_i                 (c[LaneBits+:SumBits]),
-    .c_pitch_i           (c_pitch[LaneBits+:SumBits]),
-    .m_i                 (m[CountBits-1:0]),
-    .n_i                 (n[CountBits-1:0]),
-    .to_i                (to),
-    .to_pitch_i          (to_pitch),
-    .parameters_i        (command[576+:AddrBits]),
-    .start_valid_i       (starts[2]),
+    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_slot_i,
+    .command_i           (command),
+    .legal_o             (result_legal),
+    .entry_i             (entry_o[StoreBase+:StoreQueue]),
+    .start_valid_i       (started_o[2]),
     .start_ready_o       (start_ready[2]),
     .start_entry_i       (StoreTag'(start_entry_o[2*EntryBits+:EntryBits] - EntryBits'(StoreBase))),
     .released_o          (store_released),
     .completed_o         (store_completed),
     .fault_o             (store_fault),
     .error_o             (store_error),
-    .chain_o             (unit_chain),
-    .type_i              (out_type),
-    .stages_i            (stages),
-    .channel_i           (channel),
-    .shift_i             (shift),
-    .code_read_o         (code_read),
-    .code_stage_o        (code_stage),
-    .code_word_o         (code_word),
-    .code_i              (code),
     .sums_valid_o        (read_valid),
     .sums_ready_i        (read_ready),
     .sums_row_o          (read_row),
@@ -440,6 +327,6 @@ module systole_core #(
   assign fault_o = stopped_q || fetch_fault || store_fault;
   assign error_o = fetch_error || load_error || store_error;
 
-  `SYSTOLE_ASSERT(SumsTaken_A, sums_valid |-> sums_ready)
+  `SYSTOLE_ASSERT_INIT(ChainSlotsUsable_A, 2**SlotBits == ChainSlots)
 
 endmodule

@@ -135,14 +135,14 @@ module systole_store_unit #(
   logic                 busy_q, start, dma_ready, out_over;
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
   logic [CountBits-1:0] n;
-  logic                 code_left_q, parameters_left_q, loaded;
+  logic                 code_left_q, loaded;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
   assign n             = n_q[entry];
   assign chain_o       = chain_q[entry];
   assign start_ready_o = !busy_q && dma_ready;
   assign start         = start_valid_i && start_ready_o;
-  assign loaded        = busy_q && !code_left_q && !parameters_left_q;
+  assign loaded        = busy_q && !code_left_q && parameters_loaded;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -194,119 +194,30 @@ module systole_store_unit #(
   end
 
   // ---------------------------------------------------------------- parameters
-  // Word after word of the block, each for all columns: the first of a stage is its operand, the
-  // second its shift.
-  localparam int unsigned Parts     = 4 * Lanes / DataBytes;   // reads for a vector
-  localparam int unsigned PartLanes = DataBytes / 4;
-  localparam int unsigned PartBits  = Parts > 1 ? $clog2(Parts) : 1;
-  localparam int unsigned BeatBits  = $clog2(ParameterBeats);
-
-  logic [StageBits-1:0] stage_q, first_stage, next_stage;  // whose words come
-  logic                 second_q, more_stages, vector_end, word_end, step;
-  logic [AddrBits-1:0]  at_q, word_at_q;                // of this read, of the word's first column
-  logic [AddrBits-1:0]  row_bytes;                      // of a word for all columns
-  logic [BeatBits-1:0]  beat_q;
-  logic [PartBits-1:0]  part_q;
-  logic [CountBits-1:0] columns_q;                      // from this vector on
-  logic                 fill_q, fill_second_q;          // what was read in the cycle before
-  logic [StageBits-1:0] fill_stage_q;
-  logic [BeatBits-1:0]  fill_beat_q;
-  logic [PartBits-1:0]  fill_part_q;
-
-  always_comb begin
-    first_stage = '0;
-    next_stage  = '0;
-    more_stages = 1'b0;
-    for (int unsigned s = Stages; s > 0; s--) begin
-      if (channel_i[s-1]) first_stage = StageBits'(s - 1);
-      if (channel_i[s-1] && 32'(stage_q) < s - 1) begin
-        next_stage  = StageBits'(s - 1);
-        more_stages = 1'b1;
-      end
-    end
-  end
-
-  assign row_bytes            = AddrBits'(n) << 2;
-  assign parameters_valid_o   = busy_q && parameters_left_q;
-  assign parameters_address_o = at_q;
-  assign step                 = parameters_valid_o && parameters_done_i;
-  assign vector_end           = 32'(part_q) == Parts - 1;
-  assign word_end             = vector_end && columns_q <= CountBits'(Lanes);
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      parameters_left_q <= 1'b0;
-      fill_q            <= 1'b0;
-    end else begin
-      fill_q <= step;
-      if (start) begin
-        parameters_left_q <= channel_i != '0;
-      end else if (step && word_end && !more_stages && (second_q || !shift_i[stage_q])) begin
-        parameters_left_q <= 1'b0;
-      end
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    fill_stage_q  <= stage_q;
-    fill_second_q <= second_q;
-    fill_beat_q   <= beat_q;
-    fill_part_q   <= part_q;
-    if (start) begin
-      stage_q   <= first_stage;
-      second_q  <= 1'b0;
-      at_q      <= parameters_q[entry];
-      word_at_q <= parameters_q[entry];
-      beat_q    <= '0;
-      part_q    <= '0;
-      columns_q <= n;
-    end else if (step) begin
-      part_q <= vector_end ? '0 : part_q + PartBits'(1);
-      if (!word_end) begin
-        at_q      <= at_q + AddrBits'(DataBytes);
-        beat_q    <= beat_q + BeatBits'(vector_end);
-        columns_q <= vector_end ? columns_q - CountBits'(Lanes) : columns_q;
-      end else begin
-        at_q      <= word_at_q + row_bytes;
-        word_at_q <= word_at_q + row_bytes;
-        beat_q    <= '0;
-        columns_q <= n;
-        second_q  <= shift_i[stage_q] && !second_q;
-        if (second_q || !shift_i[stage_q]) stage_q <= next_stage;
-      end
-    end
-  end
-
-  logic [Stages-1:0]          operand_ready, takes;
+  logic                       parameters_loaded, parameters_there;
+  logic [Stages-1:0]          operand_ready;
   logic [Stages*Lanes*32-1:0] operands;
   logic [Stages*Lanes*6-1:0]  shifts;
-  logic [BeatBits-1:0]        last_beat;    // of a row
 
-  assign last_beat = BeatBits'((n - CountBits'(1)) / CountBits'(Lanes));
-
-  for (genvar s = 0; s < Stages; s++) begin : gen_operand
-    logic [Lanes*32-1:0] value_q [ParameterBeats];
-    logic [Lanes*6-1:0]  amount_q [ParameterBeats];
-    logic [BeatBits-1:0] next_q;
-
-    assign takes[s]                       = operand_ready[s] && channel_i[s];
-    assign operands[s*Lanes*32+:Lanes*32] = value_q[next_q];
-    assign shifts[s*Lanes*6+:Lanes*6]     = amount_q[next_q];
-
-    always_ff @(posedge clk_i) begin
-      if (start) begin
-        next_q <= '0;
-      end else if (takes[s]) begin
-        next_q <= next_q == last_beat ? '0 : next_q + BeatBits'(1);
-      end
-      for (int unsigned l = 0; l < Lanes; l++) begin
-        if (fill_q && fill_stage_q == StageBits'(s) && 32'(fill_part_q) == l / PartLanes) begin
-          if (!fill_second_q) value_q[fill_beat_q][32*l+:32] <= parameters_data_i[l%PartLanes*32+:32];
-          if (fill_second_q) amount_q[fill_beat_q][6*l+:6] <= parameters_data_i[l%PartLanes*32+:6];
-        end
-      end
-    end
-  end
+  systole_parameter_buffers #(
+    .Lanes(Lanes), .Stages(Stages), .ParameterBeats(ParameterBeats), .DataBytes(DataBytes),
+    .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_parameters (
+    .clk_i, .rst_ni,
+    .start_i        (start),
+    .parameters_i   (parameters_q[entry]),
+    .n_i            (n),
+    .channel_i, .shift_i,
+    .loaded_o       (parameters_loaded),
+    .there_o        (parameters_there),
+    .valid_o        (parameters_valid_o),
+    .done_i         (parameters_done_i),
+    .address_o      (parameters_address_o),
+    .data_i         (parameters_data_i),
+    .operand_ready_i(operand_ready),
+    .operands_o     (operands),
+    .shifts_o       (shifts)
+  );
 
   // ---------------------------------------------------------------- sums into the pipeline
   logic                 reading_q, sums_take, read_row_end, read_last;
@@ -367,7 +278,7 @@ module systole_store_unit #(
     .ready_o        (data_ready_o),
     .mask_i         (mask_q),
     .data_i,
-    .operand_valid_i(loaded && !fill_q ? channel_i : '0),
+    .operand_valid_i(loaded && parameters_there ? channel_i : '0),
     .operand_ready_o(operand_ready),
     .operand_i      (operands),
     .shift_i        (shifts),
@@ -380,97 +291,36 @@ module systole_store_unit #(
   // The code has been written in the second cycle after the last word was read.
   assign fault_o = loaded && !code_write_q && illegal;
 
-  // ---------------------------------------------------------------- to the output's type
-  logic [1:0]          type_bytes;        // as a power of 2
-  logic [Lanes*32-1:0] bytes;
-
-  always_comb begin
-    case (type_i)
-      systole_pkg::TypeS32:                       type_bytes = 2'd2;
-      systole_pkg::TypeS16, systole_pkg::TypeU16: type_bytes = 2'd1;
-      default:                                    type_bytes = 2'd0;
-    endcase
-  end
-
-  function automatic logic [31:0] saturated(input logic signed [31:0] value, input logic [7:0] code);
-    logic signed [31:0] lo, hi;
-    case (code)
-      systole_pkg::TypeS8:  begin lo = -32'sd128; hi = 32'sd127; end
-      systole_pkg::TypeU8:  begin lo = 32'sd0; hi = 32'sd255; end
-      systole_pkg::TypeS16: begin lo = -32'sd32768; hi = 32'sd32767; end
-      systole_pkg::TypeU16: begin lo = 32'sd0; hi = 32'sd65535; end
-      default:              begin lo = 32'sh80000000; hi = 32'sh7fffffff; end
-    endcase
-    saturated = value < lo ? lo : value > hi ? hi : value;
-  endfunction
-
-  always_comb begin
-    bytes = '0;
-    for (int unsigned l = 0; l < Lanes; l++) begin
-      case (type_bytes)
-        2'd0:    bytes[8*l+:8]   = 8'(saturated(out[32*l+:32], type_i));
-        2'd1:    bytes[16*l+:16] = 16'(saturated(out[32*l+:32], type_i));
-        default: bytes[32*l+:32] = saturated(out[32*l+:32], type_i);
-      endcase
-    end
-  end
-
-  // ---------------------------------------------------------------- pieces of up to a word
-  localparam int unsigned BytesBits = $clog2(4 * Lanes + 1);
-
-  logic [CountBits-1:0] out_rows_q, out_columns_q;
-  logic [PartBits-1:0]  piece_q;
-  logic [BytesBits-1:0] beat_bytes, piece_bytes;
+  // ---------------------------------------------------------------- results
+  logic [1:0]           type_bytes;        // as a power of 2
+  logic                 moves, dma_takes, row_end;
   logic [DataWidth-1:0] piece;
-  logic                 piece_take, piece_last, out_row_end, dma_takes, moves;
   logic [LaneBits:0]    count;
 
-  assign moves       = move_q[entry_q];
-  assign out_row_end = out_columns_q <= CountBits'(Lanes);
-  assign beat_bytes  = (out_row_end ? BytesBits'(out_columns_q) : BytesBits'(Lanes)) << type_bytes;
-  assign piece_bytes = beat_bytes - (BytesBits'(piece_q) << LaneBits);
-  assign piece_last  = piece_bytes <= BytesBits'(DataBytes);
-  assign count       = piece_last ? (LaneBits+1)'(piece_bytes) : (LaneBits+1)'(DataBytes);
-  assign piece       = bytes[piece_q*DataWidth+:DataWidth];
-  assign piece_take  = out_valid && (moves ? write_done_i : dma_takes);
-  assign out_ready   = piece_take && piece_last;
-  assign out_over    = out_ready && out_row_end && out_rows_q == CountBits'(1);
+  assign moves = move_q[entry_q];
 
-  always_ff @(posedge clk_i) begin
-    if (start) begin
-      out_rows_q    <= m_q[entry];
-      out_columns_q <= n;
-      piece_q       <= '0;
-    end else if (out_ready) begin
-      out_columns_q <= out_row_end ? n : out_columns_q - CountBits'(Lanes);
-      out_rows_q    <= out_rows_q - CountBits'(out_row_end);
-      piece_q       <= '0;
-    end else if (piece_take) begin
-      piece_q <= piece_q + PartBits'(1);
-    end
-  end
-
-  // ---------------------------------------------------------------- into the scratchpad
-  logic [AddrBits-1:0]    move_at_q, move_row_q;
-  logic [31:0]            move_lane;
-  logic                   row_over;
-
-  assign move_lane                    = 32'(move_at_q[LaneBits-1:0]);
-  assign write_valid_o                = out_valid && moves;
-  assign write_word_o                 = move_at_q[AddrBits-1:LaneBits];
-  assign write_data_o                 = DataWidth'({piece, piece} >> (DataWidth - 8 * move_lane));
-  assign {write_next_o, write_here_o} = ~({2*DataBytes{1'b1}} << count) << move_at_q[LaneBits-1:0];
-  assign row_over                     = piece_last && out_row_end;
-
-  always_ff @(posedge clk_i) begin
-    if (start) begin
-      move_at_q  <= AddrBits'(to_q[entry]);
-      move_row_q <= AddrBits'(to_q[entry]);
-    end else if (piece_take) begin
-      move_at_q <= row_over ? move_row_q + AddrBits'(to_pitch_q[entry]) : move_at_q + AddrBits'(count);
-      if (row_over) move_row_q <= move_row_q + AddrBits'(to_pitch_q[entry]);
-    end
-  end
+  systole_result_pieces #(
+    .Lanes(Lanes), .DataBytes(DataBytes), .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_results (
+    .clk_i,
+    .start_i     (start),
+    .move_i      (moves),
+    .type_i,
+    .m_i         (m_q[entry]),
+    .n_i         (n),
+    .to_i        (AddrBits'(to_q[entry])),
+    .to_pitch_i  (AddrBits'(to_pitch_q[entry])),
+    .type_bytes_o(type_bytes),
+    .valid_i     (out_valid),
+    .ready_o     (out_ready),
+    .data_i      (out),
+    .over_o      (out_over),
+    .port_ready_i(dma_takes),
+    .piece_o     (piece),
+    .count_o     (count),
+    .row_end_o   (row_end),
+    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o
+  );
 
   // ---------------------------------------------------------------- to memory
   logic               stored;
@@ -502,15 +352,12 @@ module systole_store_unit #(
     .ready_o        (dma_takes),
     .data_i         (piece),
     .count_i        (count),
-    .row_end_i      (row_over),
+    .row_end_i      (row_end),
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
     .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
   );
 
-  `SYSTOLE_ASSERT_INIT(SizesUsable_A, DataBytes >= 4 && Lanes * 4 >= DataBytes && Parts * DataBytes == 4 * Lanes)
   `SYSTOLE_ASSERT(BeatWanted_A, out_valid |-> busy_q)
-  `SYSTOLE_ASSERT(ParametersFit_A, (start && channel_i != '0) |->
-                  n <= CountBits'(Lanes * ParameterBeats))
 
 endmodule

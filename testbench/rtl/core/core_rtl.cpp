@@ -140,13 +140,13 @@ class CoreSession {
       if ((dut_->completed_o >> entry & 1U) == 0) continue;
       run_.commands.at(of_entry_[entry]).completed = now + 1;
     }
-    if (dut_->dispatched_o) {
+    if (dut_->entry_o != 0) {
       std::size_t entry = 0;
       while ((dut_->entry_o >> entry & 1U) == 0) ++entry;
       of_entry_.at(entry) = next_;
       run_.commands.at(next_++).dispatched = now + 1;
     }
-    return dut_->started_o != 0 || dut_->completed_o != 0 || dut_->dispatched_o != 0;
+    return dut_->started_o != 0 || dut_->completed_o != 0 || dut_->entry_o != 0;
   }
 
   void show(std::size_t unit) {
@@ -187,6 +187,7 @@ class VerilatedCore final : public CoreRtl {
   }
 
   [[nodiscard]] std::uint64_t cycles() const override { return dut_.cycles(); }
+  [[nodiscard]] bool error() const override { return dut_->error_o != 0; }
   [[nodiscard]] bool failed() const override { return dut_.failed(); }
 
  private:
@@ -197,7 +198,7 @@ class VerilatedCore final : public CoreRtl {
     dut_->row_bytes_i = 0;
   }
 
-  CoreDut dut_;
+  mutable CoreDut dut_;
 };
 
 }  // namespace

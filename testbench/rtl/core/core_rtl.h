@@ -70,7 +70,8 @@ class CoreRtl {
   virtual CoreRun run(const CoreCase& test, const CoreMemory& ports,
                       std::vector<std::uint8_t>& memory, const CoreRun* expected) = 0;
   [[nodiscard]] virtual std::uint64_t cycles() const = 0;  ///< of the last run
-  [[nodiscard]] virtual bool failed() const = 0;           ///< an assertion has fired
+  [[nodiscard]] virtual bool error() const = 0;   ///< a response of the last run was no OKAY
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
 
 /// In a waveform the model's outputs are, for each unit, the cycles of dispatch and start of the
