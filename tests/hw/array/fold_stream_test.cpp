@@ -85,7 +85,7 @@ TEST(FoldStream, TakesTheModelsCyclesWhereNothingIsInItsWay) {
     }
   }
   EXPECT_GT(hidden, 100U) << "commands whose first weights came in while the one before ran";
-  EXPECT_GT(late, 100U) << "commands before which the array was idle";
+  EXPECT_GT(late, 60U) << "commands before which the array was idle";
 }
 
 // A fold of one row, in a memory that takes ten cycles for a row of B: the array stands still.
@@ -94,7 +94,7 @@ TEST(FoldStream, StandsStillWhileAReadIsNotServed) {
   array.rows = array.cols = 4;
   FoldCommand command;
   command.m = 3;
-  command.n = command.k = 4;
+  command.n = command.k = command.a_pitch = 4;
   const FoldSchedule quick = fold_times(array, {command}, at_once);
   const FoldSchedule slow =
       fold_times(array, {command}, [](std::uint64_t cycle, auto a, auto /*b*/) {

@@ -165,7 +165,8 @@ TEST_F(CorePrograms, SayThatAMemoryRefused) {
 }
 
 TEST_F(CorePrograms, NeedAHeader) {
-  const hw::Program program{{hw::test::empty_command(hw::Opcode::kEnd)}};
+  hw::Program program;
+  program.commands = {hw::test::empty_command(hw::Opcode::kEnd)};
   EXPECT_THROW((void)core_->run({program, kAt}, ports(), memory_, nullptr), std::invalid_argument);
 }
 
