@@ -143,7 +143,6 @@ module systole_matmul_unit #(
   assign weight_tile_end   = weight_beat_q == RowBits'(Rows - 1);
   assign weight_column_end = weight_k_q <= CountBits'(Rows);
   assign weight_last       = weight_tile_end && weight_column_end && weight_n_q <= CountBits'(Cols);
-  // Below the last row of B are zeros.
   assign weight_here       = CountBits'(Rows - 1) - CountBits'(weight_beat_q) < weight_k_q;
   assign start_ready_o     = !weight_busy_q || (weight_fire && weight_last);
 
@@ -281,15 +280,11 @@ module systole_matmul_unit #(
 
   // ---------------------------------------------------------------- elements, a cycle later
   logic                 advance_q, weights_move_q, unsigned_q, zeros_q;
-  logic [Rows-1:0]      shift_q, lanes, lanes_q;
+  logic [Rows-1:0]      shift_q;
   logic [Diagonals-1:0] capture_q;
-  logic [Rows*8-1:0]    act;
   logic [Cols*8-1:0]    weight;
 
-  for (genvar r = 0; r < Rows; r++) begin : gen_row
-    assign lanes[r]      = CountBits'(r) < act_k_q;   // beside the last column of A are zeros
-    assign act[8*r+:8]   = lanes_q[r] ? array_data_i[8*r+:8] : '0;
-  end
+  // With zeros below the last row of B it does not matter what is beside the last column of A.
   assign weight = zeros_q ? '0 : array_data_i[DataWidth+:Cols*8];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -305,7 +300,6 @@ module systole_matmul_unit #(
     weights_move_q <= weights_move;
     shift_q        <= shift;
     capture_q      <= capture;
-    lanes_q        <= lanes;
     zeros_q        <= !weight_here;
     unsigned_q     <= a_unsigned_q[act_entry_q];
   end
@@ -318,7 +312,7 @@ module systole_matmul_unit #(
     .capture_i     (capture_q),
     .a_unsigned_i  (unsigned_q),
     .weight_i      (weight),
-    .act_i         (act),
+    .act_i         (array_data_i[Rows*8-1:0]),
     .result_o      (sums_data_o)
   );
 

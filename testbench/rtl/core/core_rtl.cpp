@@ -8,8 +8,7 @@
 
 #include "Vcore_4_checked.h"
 #include "hw/program/program_image.h"
-#include "testbench/rtl/dma/read_side.h"
-#include "testbench/rtl/dma/write_side.h"
+#include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {

@@ -58,9 +58,9 @@ class CoreRtl {
  public:
   static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};
   static constexpr std::uint32_t kSize = 4, kBeatBytes = 4, kRequestBytes = 16, kOutstanding = 4;
-  static constexpr std::uint32_t kFetchCommands = 4, kBanks = 4, kSumBanks = 2;
+  static constexpr std::uint32_t kFetchCommands = 2, kBanks = 4, kSumBanks = 2;
   static constexpr std::size_t kScratchpadBytes = 4096, kSums = 1024;
-  static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 16;
+  static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
 
   virtual ~CoreRtl() = default;
   /// Sends the chains of the program, and starts it in cycle 0. Local memories hold what the

@@ -91,12 +91,14 @@ class CorePrograms : public testing::Test {
 TEST_F(CorePrograms, StartWithTheCycleInWhichTheirOperandsAreThere) {
   hw::Program program;
   program.chains.resize(1);
-  program.commands = {load_of(64, 32, 0), matmul_of(0, 0), store_of(4, 4, 256)};
+  hw::Command product = matmul_of(0, 0);
+  product.as<hw::cmd::Matmul>()->m = 64;  // until the store has been fetched
+  program.commands = {load_of(64, 32, 0), product, store_of(4, 4, 256)};
   const CoreRun times = run(program);
   const auto& [load, matmul, store] =
       std::tie(times.commands[0], times.commands[1], times.commands[2]);
   EXPECT_EQ(matmul.started, load.completed);
-  EXPECT_EQ(matmul.completed, matmul.started + 14 + 3) << "latency 14, and three cycles";
+  EXPECT_EQ(matmul.completed, matmul.started + 74 + 3) << "latency 74, and three cycles";
   EXPECT_EQ(store.started, matmul.completed);
   ASSERT_EQ(times.writes.size(), 4U);
   EXPECT_EQ(times.writes[0].issued, store.started + 3) << "read, queued, sent";

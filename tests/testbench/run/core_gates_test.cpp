@@ -22,7 +22,7 @@ CoreMemory plain_memory() {
 }
 
 /// What the gates leave of the output tensor.
-std::vector<std::uint8_t> output_of(CoreRtl& core, const test::Workload& workload,
+std::vector<std::uint8_t> gates_output(CoreRtl& core, const test::Workload& workload,
                                     const mapper::Mapping& mapping, const hw::Machine& machine,
                                     CoreRun& run) {
   std::vector<std::uint8_t> memory(std::size_t{machine.dram.mib} << 20);
@@ -66,7 +66,7 @@ TEST(CoreGates, RunWhatTheMapperWritesWithTheModelsBytes) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     const SimulationResult model = workload.simulate(mapping, machine);
     CoreRun run;
-    ASSERT_EQ(output_of(*core, workload, mapping, machine, run), model.outputs.at(0))
+    ASSERT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
         << shape.m << " x " << shape.n << " x " << shape.k;
     commands += run.commands.size();
     for (std::size_t c = 0; c < run.commands.size(); ++c) {
