@@ -3,9 +3,9 @@
 // output's type and the number of stages (hw/program/program_image.h), then nine words a stage
 // (hw/postop/microcode.h).
 //
-// A chain is one for the store unit if it has no more stages than its pipeline, no side output, and
-// no operands but immediates and words of the parameter block. Whether the pipeline can do each stage
-// is the pipeline's to say.
+// A chain is one for the store unit if it has no more stages than its pipeline, and no operands but
+// immediates and words of the parameter block. Whether the pipeline can do each stage, it says when it
+// has the micro-code.
 
 `include "systole_assert.svh"
 
@@ -74,10 +74,10 @@ module systole_chain_store #(
   logic [Stages-1:0]     channel_q [ChainSlots];
   logic [Stages-1:0]     shift_q [ChainSlots];
   logic [ChainSlots-1:0] usable_q;
-  logic                  usable, counted;      // of a stage; it is one of the chain
+  logic                  usable;               // of a stage
 
-  assign usable  = operand <= systole_pkg::Channel && word_i[39:32] == systole_pkg::ReduceNone;
-  assign counted = held && 32'(stage_q) < 32'(stages_q[slot_i]);
+  // Zeros after the last stage are stages without operands, which change nothing.
+  assign usable = operand <= systole_pkg::Channel;
 
   always_ff @(posedge clk_i) begin
     if (valid_i && first_i) begin
@@ -86,7 +86,7 @@ module systole_chain_store #(
       usable_q[slot_i]  <= 32'(word_i[31:16]) <= Stages;
       channel_q[slot_i] <= '0;
       shift_q[slot_i]   <= '0;
-    end else if (opens && counted) begin
+    end else if (opens && held) begin
       if (!usable) usable_q[slot_i] <= 1'b0;
       channel_q[slot_i][stage_q[StageBits-1:0]] <= operand == systole_pkg::Channel;
       shift_q[slot_i][stage_q[StageBits-1:0]]   <= operand == systole_pkg::Channel &&
