@@ -1,5 +1,5 @@
 // From store and move commands to results: the chains, and the unit that runs them. Cycles:
-// hw::store_times() of hw/postop/store_schedule.h.
+// hw::store_times() of hw/dma/store_schedule.h.
 //
 // Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for a
 // chain that the unit cannot run (systole_chain_store), for parameters of more columns than it keeps,

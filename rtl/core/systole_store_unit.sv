@@ -1,6 +1,6 @@
 // The unit of a core that runs stores and moves: rows of sums out of the accumulator, through the
 // post-op pipeline, to memory or into the scratchpad. Values: hw::apply_chain() of hw/postop/postop.h.
-// Cycles: hw::StoreSchedule of hw/postop/store_schedule.h.
+// Cycles: hw::StoreSchedule of hw/dma/store_schedule.h.
 //
 // A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, and
 // beside it its words of the parameter block, which stay in buffers for all of its rows. Then a vector

@@ -8,7 +8,7 @@
 #include "hw/dma/fetch_schedule.h"
 #include "hw/kernel/gemm.h"
 #include "hw/memory/bank_service.h"
-#include "hw/postop/store_schedule.h"
+#include "hw/dma/store_schedule.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"

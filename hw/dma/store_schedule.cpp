@@ -1,4 +1,4 @@
-#include "hw/postop/store_schedule.h"
+#include "hw/dma/store_schedule.h"
 
 #include <algorithm>
 #include <deque>
