@@ -25,8 +25,8 @@ struct FoldCommand {
 };
 
 struct FoldTimes {
-  std::uint64_t free = 0;      ///< from this cycle on the unit can take the next command
-  std::uint64_t released = 0;  ///< all operands have been read
+  std::uint64_t free = 0;       ///< from this cycle on the unit can take the next command
+  std::uint64_t released = 0;   ///< all operands have been read
   std::uint64_t completed = 0;  ///< all sums are in the accumulator, for whoever reads them then
 };
 
@@ -43,9 +43,8 @@ struct FoldSchedule {
 
 /// Serves the reads of a step, of a word from an address on each, A before B, from a cycle on.
 /// Returns the first cycle after it. A step without reads takes a cycle.
-using FoldReads =
-    std::function<std::uint64_t(std::uint64_t cycle, std::optional<std::uint64_t> a,
-                                std::optional<std::uint64_t> b)>;
+using FoldReads = std::function<std::uint64_t(std::uint64_t cycle, std::optional<std::uint64_t> a,
+                                              std::optional<std::uint64_t> b)>;
 
 /// Runs matmuls whose starts are known: each later than the one before, and no earlier than that
 /// one's `free`.

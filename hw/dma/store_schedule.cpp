@@ -62,15 +62,15 @@ class StoreStream {
       times().free = cycle;
       free_known_ = true;
     }
-    const bool starts = begun_ < commands_.size() && commands_[begun_].started <= cycle &&
-                        !busy_ && port_.can_start();
+    const bool starts = begun_ < commands_.size() && commands_[begun_].started <= cycle && !busy_ &&
+                        port_.can_start();
     const bool loaded = busy_ && code_ == 0 && parameters_.empty();
     std::uint64_t piece = 0;  // taken by the port
     bool row_end = false;
     const bool moves = pipeline_moves(cycle, piece, row_end);
     const bool fed = sums_there_ && moves;
-    const bool read = loaded && !reads_.over() && (!sums_there_ || fed) &&
-                      !around_.no_port(cycle, sums_row());
+    const bool read =
+        loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_row());
     if (busy_) load(cycle);
     if (moves && !pipeline_.empty()) {
       pipeline_.pop_back();
@@ -130,8 +130,8 @@ class StoreStream {
     if (command().move) {
       if (served_ <= cycle) {
         const std::uint64_t column = results_.column * element_bytes_ + taken_;
-        served_ = around_.write(
-            cycle, command().to + results_.row * command().to_pitch + column, bytes);
+        served_ =
+            around_.write(cycle, command().to + results_.row * command().to_pitch + column, bytes);
       }
       if (served_ != cycle + 1) return false;
     } else {
@@ -158,10 +158,10 @@ class StoreStream {
   StoreSchedule schedule_;
   std::size_t begun_ = 0;  ///< commands that have started
   bool busy_ = false, free_known_ = true;
-  std::size_t chain_ = kNoChain;           ///< whose micro-code the pipeline holds
-  std::uint64_t code_ = 0;                 ///< words of it to come
-  std::deque<std::uint64_t> parameters_;   ///< reads to come
-  std::uint64_t served_ = 0;               ///< first cycle after the last access of the scratchpad
+  std::size_t chain_ = kNoChain;          ///< whose micro-code the pipeline holds
+  std::uint64_t code_ = 0;                ///< words of it to come
+  std::deque<std::uint64_t> parameters_;  ///< reads to come
+  std::uint64_t served_ = 0;              ///< first cycle after the last access of the scratchpad
   std::uint64_t element_bytes_ = 1;
   Vectors reads_, results_;
   bool sums_there_ = false;    ///< a vector is between accumulator and pipeline

@@ -65,7 +65,6 @@ struct StoreSchedule {
 /// - The next command can start when the last piece has left and the port has issued all requests.
 [[nodiscard]] StoreSchedule store_times(const std::vector<Chain>& chains,
                                         const std::vector<StoreCommand>& commands,
-                                        const StoreParams& params,
-                                        const StoreSurroundings& around);
+                                        const StoreParams& params, const StoreSurroundings& around);
 
 }  // namespace systole::hw

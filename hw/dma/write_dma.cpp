@@ -27,8 +27,7 @@ void WritePort::start(const RowWrite& command, std::size_t position) {
       WriteRequest request;
       request.command = position;
       request.address = command.address + row * command.pitch + at;
-      request.bytes =
-          params_.cut.length(command.address + row * command.pitch, at, command.bytes);
+      request.bytes = params_.cut.length(command.address + row * command.pitch, at, command.bytes);
       request.done = kNotAnswered;
       at += request.bytes;
       cut_.push_back(request);

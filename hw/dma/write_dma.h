@@ -76,14 +76,14 @@ class WritePort {
   const WriteParams params_;
   const WriteMemory memory_;
   RowWrite command_;
-  std::vector<WriteRequest> cut_;  ///< of the command
-  std::size_t next_ = 0;           ///< of these, to be issued
+  std::vector<WriteRequest> cut_;   ///< of the command
+  std::size_t next_ = 0;            ///< of these, to be issued
   std::uint64_t row_ = 0, at_ = 0;  ///< addresses: of the row, of its next byte
   bool flush_ = false;
   std::uint64_t words_ = 0, complete_ = 0;  ///< in the queue: beats, whole requests not issued
   std::vector<WriteRequest> requests_;
-  std::size_t to_send_ = 0;   ///< of these, the one whose beats leave next
-  std::uint64_t beats_ = 0;   ///< of it that have left
+  std::size_t to_send_ = 0;  ///< of these, the one whose beats leave next
+  std::uint64_t beats_ = 0;  ///< of it that have left
 };
 
 }  // namespace systole::hw

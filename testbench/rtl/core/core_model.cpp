@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "hw/dma/fetch_schedule.h"
+#include "hw/dma/store_schedule.h"
 #include "hw/kernel/gemm.h"
 #include "hw/memory/bank_service.h"
-#include "hw/dma/store_schedule.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
@@ -168,8 +170,7 @@ class CorePasses {
         {[&](std::uint64_t cycle, std::uint64_t address) {
            return serve(cycle, address, Core::kBeatBytes);
          },
-         serve,
-         [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
+         serve, [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
          memory.stores});
   }
 

@@ -162,9 +162,9 @@ class CoreSession {
   ReadSide fetches_, loads_;
   WriteSide stores_;
   CoreRun run_;
-  std::array<std::size_t, CoreRtl::kStationSizes[0] + CoreRtl::kStationSizes[1] +
-                              CoreRtl::kStationSizes[2]>
-      of_entry_{};                                  ///< command
+  std::array<std::size_t,
+             CoreRtl::kStationSizes[0] + CoreRtl::kStationSizes[1] + CoreRtl::kStationSizes[2]>
+      of_entry_{};                                    ///< command
   std::array<std::size_t, hw::kStations> current_{};  ///< by unit: the command that started last
   std::array<std::int32_t, kCoreViewWords> words_{};
   std::uint64_t begin_ = 0;

@@ -170,8 +170,7 @@ class WriteSide {
       requests_.push_back(request);
     }
     if (pins_.b.valid && pins_.b.ready) requests_[of_id_.at(pins_.b.id)].done = cycle + 1;
-    port_.edge(pins_, cycle,
-               [&](const hw::AxiSubordinate::Request& asked) { ask(asked, cycle); });
+    port_.edge(pins_, cycle, [&](const hw::AxiSubordinate::Request& asked) { ask(asked, cycle); });
   }
 
   [[nodiscard]] bool idle() const { return port_.idle(); }

@@ -43,9 +43,9 @@ Chain random_store_chain(test::Random& random) {
   return chain;
 }
 
-// A move with the pipeline to itself. The model has it in fill and m rows (ChainCycles, and a cycle of
-// the accumulator); the gates load micro-code and parameters before, begin a cycle later, and hand
-// on a vector in as many cycles as it has words.
+// A move with the pipeline to itself. The model has it in fill and m rows (ChainCycles, and a cycle
+// of the accumulator); the gates load micro-code and parameters before, begin a cycle later, and
+// hand on a vector in as many cycles as it has words.
 TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
   test::Random random(3);
   for (int i = 0; i < 300; ++i) {
@@ -59,7 +59,8 @@ TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
     move.n = 1 + random() % 60;
     const StoreTimes times =
         store_times({chain}, {move}, store_params(lanes, word), nothing_around()).times[0];
-    const ChainCycles cycles = chain_cycles(chain, move.m, move.n, static_cast<std::uint32_t>(lanes));
+    const ChainCycles cycles =
+        chain_cycles(chain, move.m, move.n, static_cast<std::uint32_t>(lanes));
     const std::uint64_t vectors = divided_up(move.n, lanes);
     const std::uint64_t loads = std::max<std::uint64_t>(
         9 * chain.stages.size(), parameter_words(chain) * vectors * 4 * lanes / word);
@@ -83,9 +84,8 @@ TEST(StoreSchedule, LoadsMicroCodeOnceForAChain) {
   commands[1].started = 200;
   const auto length = [&](std::size_t other) {
     commands[1].chain = other;
-    const StoreTimes times = store_times({chain, chain}, commands, store_params(4, 4),
-                                         nothing_around())
-                                 .times[1];
+    const StoreTimes times =
+        store_times({chain, chain}, commands, store_params(4, 4), nothing_around()).times[1];
     return times.completed - 200;
   };
   EXPECT_EQ(length(1), length(0) + 18);

@@ -5,10 +5,10 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "hw/program/program_image.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/hw/program/random_program.h"
@@ -48,7 +48,7 @@ struct WriteAnswers {
 class RandomCore {
  public:
   static constexpr std::size_t kMemoryBytes = 1 << 15;
-  static constexpr std::uint64_t kData = 8'192;      ///< bytes that loads and stores use
+  static constexpr std::uint64_t kData = 8'192;       ///< bytes that loads and stores use
   static constexpr std::uint64_t kPrograms = 12'288;  ///< where programs may begin
 
   explicit RandomCore(hw::test::Random& random) : random_(random) {
@@ -106,8 +106,7 @@ class RandomCore {
   std::uint64_t put(const hw::Program& program) {
     const std::vector<std::uint8_t> image = hw::encode_program(program);
     const auto at = static_cast<std::uint64_t>(any(kPrograms, 16'000));
-    std::copy(image.begin(), image.end(),
-              state_.memory.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy(image.begin(), image.end(), state_.memory.begin() + static_cast<std::ptrdiff_t>(at));
     return at;
   }
 
@@ -141,8 +140,7 @@ class RandomCore {
     tile.pitch = static_cast<std::uint32_t>(bytes + (any(0, 1) == 0 ? 0 : any(0, 20)));
     const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + bytes;
     tile.address = static_cast<decltype(tile.address)>(
-        any(0, 7) == 0 ? memory - length
-                       : any(0, static_cast<std::int64_t>(memory - length)));
+        any(0, 7) == 0 ? memory - length : any(0, static_cast<std::int64_t>(memory - length)));
     return tile;
   }
   hw::LocalTile sums(std::uint32_t rows, std::uint32_t cols) {
@@ -196,8 +194,8 @@ class RandomCore {
     const bool moves = any(0, 2) == 0;
     hw::Command command = hw::test::empty_command(moves ? hw::Opcode::kMove : hw::Opcode::kStore);
     auto& result = *command.as<hw::cmd::Result>();
-    result.chain.chain = static_cast<std::uint16_t>(
-        any(0, static_cast<std::int64_t>(program.chains.size()) - 1));
+    result.chain.chain =
+        static_cast<std::uint16_t>(any(0, static_cast<std::int64_t>(program.chains.size()) - 1));
     const hw::Chain& chain = program.chains[result.chain.chain];
     result.m = size(8);
     result.n = size(14);

@@ -23,8 +23,8 @@ CoreMemory plain_memory() {
 
 /// What the gates leave of the output tensor.
 std::vector<std::uint8_t> gates_output(CoreRtl& core, const test::Workload& workload,
-                                    const mapper::Mapping& mapping, const hw::Machine& machine,
-                                    CoreRun& run) {
+                                       const mapper::Mapping& mapping, const hw::Machine& machine,
+                                       CoreRun& run) {
   std::vector<std::uint8_t> memory(std::size_t{machine.dram.mib} << 20);
   for (const hw::MemoryPiece& piece : mapping.image) {
     std::copy(piece.bytes.begin(), piece.bytes.end(),
