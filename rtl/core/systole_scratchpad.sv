@@ -91,7 +91,7 @@ module systole_scratchpad #(
     .valid_i  ({array_valid_i, parameters_valid_i, write_valid_i}),
     .request_i(requests),
     .bank_i   (banks),
-    .crosses_i({crosses[4:3], 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),
+    .crosses_i({crosses[4:3] & array_reads_i, 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),
     .grant_o  (granted),
     .step_o   (steps)
   );

@@ -166,5 +166,20 @@ TEST(ScratchpadProtocol, AssertionFiresForAnAccessBeyondTheEnd) {
   expect_assertion("Inside_A", dut, 2, [&] { dut->write_valid_i = 1; });
 }
 
+// While A waits, the place of the next B may change, here into one that ends in the next bank.
+TEST(ScratchpadProtocol, AnAddressThatIsNotReadMayChange) {
+  QuietScratchpad dut;
+  dut->write_valid_i = 1;  // of the bank of A
+  dut->array_valid_i = 1;
+  dut->array_reads_i = 1;
+  dut.tick();
+  dut->array_address_i = 63 << 8;
+  dut.tick();
+  EXPECT_FALSE(dut.failed());
+  dut->write_valid_i = 0;
+  dut.settle();
+  EXPECT_TRUE(dut->array_done_o);
+}
+
 }  // namespace
 }  // namespace systole::testbench
