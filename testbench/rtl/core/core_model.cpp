@@ -311,8 +311,9 @@ void execute(const hw::Program& program, CoreState& state) {
   }
 }
 
-void check_core(CoreRtl& core, const CoreCase& test, const std::function<CoreMemory()>& make_ports,
-                CoreState& state, RtlCounts& counts) {
+CoreRun check_core(CoreRtl& core, const CoreCase& test,
+                   const std::function<CoreMemory()>& make_ports, CoreState& state,
+                   RtlCounts& counts) {
   RtlCheck check(counts, {});
   const CoreRun expected = model_core(test, make_ports);
   std::vector<std::uint8_t> memory = state.memory;
@@ -338,6 +339,7 @@ void check_core(CoreRtl& core, const CoreCase& test, const std::function<CoreMem
   execute(test.program, state);
   check.values(memory.data(), state.memory.data(), memory.size());
   check.assertions(core.failed());
+  return expected;
 }
 
 }  // namespace systole::testbench

@@ -90,8 +90,9 @@ void execute(const hw::Program& program, CoreState& state);
 
 /// Runs the case and compares everything but the local memories, which a store has to show; an
 /// operation is a command. `make_ports` is called for each side and pass, and must give the same
-/// memories. `state`: before and afterwards.
-void check_core(CoreRtl& core, const CoreCase& test, const std::function<CoreMemory()>& make_ports,
-                CoreState& state, RtlCounts& counts);
+/// memories. `state`: before and afterwards. Returns what should happen.
+CoreRun check_core(CoreRtl& core, const CoreCase& test,
+                   const std::function<CoreMemory()>& make_ports, CoreState& state,
+                   RtlCounts& counts);
 
 }  // namespace systole::testbench

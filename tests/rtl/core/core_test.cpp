@@ -27,14 +27,23 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   hw::test::Random random(23);
   RandomCore cases(random);
   RtlCounts counts;
+  std::size_t waits = 0, reads = 0, writes = 0;
   for (int i = 0; i < 150; ++i) {
     const hw::Program program = i == 0 ? cases.first() : cases.next(24);
     const CoreCase test{program, cases.put(program), kSlotOrders[random() % 2],
                         kOverlaps[random() % 4 % 3]};
-    check_core(*core, test, cases.ports(), cases.state(), counts);
+    const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
     ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
+    reads += run.reads.size();
+    writes += run.writes.size();
+    for (const CoreCommandTimes& times : run.commands) {
+      waits += times.started > times.dispatched ? 1 : 0;
+    }
   }
   EXPECT_GT(counts.operations, 1'500U);
+  EXPECT_GT(waits, counts.operations / 3) << "for a hazard or for its unit";
+  EXPECT_GT(reads, 3'000U);
+  EXPECT_GT(writes, 2'000U);
 }
 
 /// A core and a memory that answers at once, for programs of a few commands.
