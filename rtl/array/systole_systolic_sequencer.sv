@@ -29,6 +29,12 @@ module systole_systolic_sequencer #(
   input  logic                 act_last_i,
   output logic                 act_ready_o,
 
+  // For operands that come from a memory: what is wanted in this cycle, if it can be had, and the
+  // memory's say that it cannot.
+  input  logic                 hold_i,
+  output logic                 weight_wanted_o,
+  output logic                 act_wanted_o,
+
   output logic                 result_valid_o,
   output logic                 result_last_o,
   input  logic                 result_ready_i,
@@ -38,8 +44,6 @@ module systole_systolic_sequencer #(
   output logic [Rows-1:0]      shift_o,           // rows whose shadow weights move, in column 0
   output logic [Diagonals-1:0] capture_o          // PEs that take their shadow weight, by r + c
 );
-
-
 
   typedef enum logic [1:0] {
     NoFold,
@@ -81,7 +85,10 @@ module systole_systolic_sequencer #(
   assign result_valid_o = valid_q[Diagonals-1] && !result_taken_q;
   assign result_last_o  = last_q[Diagonals-1];
 
-  assign advance_o = !(result_valid_o && !result_ready_i) &&
+  assign weight_wanted_o = weight_wanted;
+  assign act_wanted_o    = act_wanted;
+
+  assign advance_o = !hold_i && !(result_valid_o && !result_ready_i) &&
                      !(weight_wanted && weight_pending_i && !weight_valid_i) &&
                      !(act_wanted && act_pending_i && !act_valid_i);
   assign weight_ready_o = weight_wanted && advance_o && !clear_i;

@@ -99,6 +99,8 @@ package systole_pkg;
 
   // hw/number/dtype.h
   typedef enum logic [7:0] {
+    TypeS8  = 8'd0,
+    TypeU8  = 8'd1,
     TypeS16 = 8'd2,
     TypeS32 = 8'd3,
     TypeU16 = 8'd4

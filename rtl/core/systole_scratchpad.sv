@@ -69,7 +69,8 @@ module systole_scratchpad #(
       assign address = p == Writes ? parameters_address_i :
                        array_address_i[(p-Writes-1)%2*AddrBits+:AddrBits];
       assign word[p] = address[AddrBits-1:LaneBits];
-      assign both[p] = address[LaneBits-1:0] != '0;
+      // At the end of the memory there is no word after; whoever reads there wants no bytes of it.
+      assign both[p] = address[LaneBits-1:0] != '0 && 32'(word[p]) != Banks * BankWords - 1;
     end
     assign bank[p]      = bank_of(word[p]);
     assign next_bank[p] = bank_of(word[p] + WordBits'(1));
@@ -90,7 +91,7 @@ module systole_scratchpad #(
     .valid_i  ({array_valid_i, parameters_valid_i, write_valid_i}),
     .request_i(requests),
     .bank_i   (banks),
-    .crosses_i({crosses[4:3], 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),
+    .crosses_i({crosses[4:3] & array_reads_i, 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),
     .grant_o  (granted),
     .step_o   (steps)
   );

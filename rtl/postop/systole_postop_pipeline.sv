@@ -85,10 +85,12 @@ module systole_postop_pipeline #(
       .busy_o   (busy[s])
     );
 
+    // Between operations operands may change.
     `SYSTOLE_ASSERT(OperandHeld_A,
                     (operand_valid_i[s] && !operand_ready_o[s]) |=>
-                        (operand_valid_i[s] && $stable(operand_i[s*RowWidth+:RowWidth]) &&
-                         $stable(shift_i[s*Lanes*6+:Lanes*6])))
+                        (busy == '0 || (operand_valid_i[s] &&
+                                        $stable(operand_i[s*RowWidth+:RowWidth]) &&
+                                        $stable(shift_i[s*Lanes*6+:Lanes*6]))))
   end
 
   // One enable for all slots in use, as in rtl/common/systole_stream_pipe.sv. An operand that is

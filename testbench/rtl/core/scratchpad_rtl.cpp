@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::size_t kParameterReads = 2;  // a client
 
+/// Bytes that a read of a word brings.
+std::uint64_t readable(const ScratchpadSize& size, std::uint64_t address) {
+  return std::min<std::uint64_t>(size.word_bytes, size.bytes() - address);
+}
+
 template <typename Model>
 class Scratchpad final : public ScratchpadRtl {
  public:
@@ -146,7 +151,8 @@ class Scratchpad final : public ScratchpadRtl {
       const ScratchpadStep& step = clients[client].steps[results[client].size() - 1];
       for (std::size_t i = 0; i < 2; ++i) {
         if (!step.address[i]) continue;
-        for (std::size_t lane = 0; lane < size_.word_bytes; ++lane) {
+        const std::uint64_t bytes = readable(size_, *step.address[i]);
+        for (std::size_t lane = 0; lane < bytes; ++lane) {
           const std::uint64_t byte =
               client == kParameterReads
                   ? get_lane<8>(dut_->parameters_data_o, lane)
@@ -191,12 +197,11 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
   for (std::size_t client = 0; client < kScratchpadClients; ++client) {
     std::uint64_t at = clients[client].begin;
     for (const ScratchpadStep& step : clients[client].steps) {
-      const std::uint64_t bytes =
-          client < kScratchpadWriters ? step.written.size() : size.word_bytes;
-      const auto access = [&](std::size_t i) {
-        return step.address[i] ? std::optional<hw::BankAccess>(
-                                     hw::bank_access(*step.address[i], bytes, size.bank_bytes()))
-                               : std::nullopt;
+      const auto access = [&](std::size_t i) -> std::optional<hw::BankAccess> {
+        if (!step.address[i]) return std::nullopt;
+        const std::uint64_t bytes =
+            client < kScratchpadWriters ? step.written.size() : readable(size, *step.address[i]);
+        return hw::bank_access(*step.address[i], bytes, size.bank_bytes());
       };
       const hw::BankService::Served served = service.serve(at, {access(0), access(1)});
       const std::size_t number = results[client].size();
@@ -214,7 +219,9 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
     if (access.client < kScratchpadWriters) {
       std::copy(step.written.begin(), step.written.end(), from);
     } else {
-      results[access.client][access.step].read[access.access].assign(from, from + size.word_bytes);
+      const std::uint64_t bytes = readable(size, *step.address[access.access]);
+      results[access.client][access.step].read[access.access].assign(
+          from, from + static_cast<std::ptrdiff_t>(bytes));
     }
   }
   return results;

@@ -6,7 +6,7 @@
 #include "Vread_dma_16x64x16x8_checked.h"
 #include "Vread_dma_4x16x4x4_checked.h"
 #include "base/error.h"
-#include "testbench/rtl/dma/read_side.h"
+#include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {

@@ -54,7 +54,7 @@ class FlippingArray : public Vsystolic_array_4_checked {
 #define SYSTOLE_REGISTER(d, r, kind, name)                                                                                \
   if (diagonal == (d) && flip_->row == (r)) {                                                                             \
     auto& held =                                                                                                          \
-        root.systole_systolic_array__DOT__gen_diagonal__BRA__##d##__KET____DOT__##kind##__BRA__##r##__KET____DOT__##name; \
+        root.systole_systolic_array__DOT__u_grid__DOT__gen_diagonal__BRA__##d##__KET____DOT__##kind##__BRA__##r##__KET____DOT__##name; \
     held = static_cast<std::remove_reference_t<decltype(held)>>(held ^ mask);                                             \
   }
 #define SYSTOLE_ELEMENTS(kind, name) \

@@ -137,6 +137,8 @@ Constants counterparts() {
       {"Transpose", code(StageOp::kTranspose)},
       {"ReduceNone", code(hw::Reduction::kNone)},
       {"ReduceSumSquares", code(hw::Reduction::kSumSquares)},
+      {"TypeS8", code(hw::DType::kS8)},
+      {"TypeU8", code(hw::DType::kU8)},
       {"TypeS16", code(hw::DType::kS16)},
       {"TypeS32", code(hw::DType::kS32)},
       {"TypeU16", code(hw::DType::kU16)},

@@ -12,6 +12,7 @@
 #include "support/temp_directory.h"
 #include "testbench/rtl/core/command_decoder_rtl.h"
 #include "testbench/rtl/core/command_fetch_rtl.h"
+#include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/core/scratchpad_rtl.h"
@@ -23,6 +24,7 @@
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
+#include "tests/rtl/core/core_case.h"
 #include "tests/rtl/core/core_program.h"
 #include "tests/rtl/core/fetch_case.h"
 #include "tests/rtl/core/load_path_case.h"
@@ -254,6 +256,16 @@ void run_load_path(const RtlOptions& options, RtlReport& report) {
       *path, test.test(), [&] { return test.answers().memory(); }, report["load_path"]);
 }
 
+void run_core(const RtlOptions& options, RtlReport& report) {
+  const auto core = make_core(options.for_block("core", kCoreViewWords));
+  hw::test::Random random(5);
+  RandomCore cases(random);
+  for (const hw::Program& program : {cases.first(), cases.next(12)}) {
+    const CoreCase test{program, cases.put(program)};
+    (void)check_core(*core, test, cases.ports(), cases.state(), report["core"]);
+  }
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -285,6 +297,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_decoding(options, report);
   } else if (block == "load_path") {
     run_load_path(options, report);
+  } else if (block == "core") {
+    run_core(options, report);
   } else if (block == "read_dma") {
     run_reads(options, report);
   } else if (block == "ring_router") {
@@ -317,13 +331,13 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("dispatcher", "command_fetch", "command_decoder",
-                                         "read_dma", "scratchpad", "load_path", "systolic_array",
-                                         "output_array", "accumulator_sram", "requantizer", "i_exp",
-                                         "i_gelu", "softmax_unit", "i_sqrt", "stream_softmax",
-                                         "layernorm_unit", "postop_pipeline", "sparser_line",
-                                         "denser_line", "attention_softmax", "head_mix_line",
-                                         "fp16_mul", "fp16_add", "mpu_tree", "ring_router",
-                                         "axi_dma", "axi_sram"),
+                                         "read_dma", "scratchpad", "load_path", "core",
+                                         "systolic_array", "output_array", "accumulator_sram",
+                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
+                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
+                                         "sparser_line", "denser_line", "attention_softmax",
+                                         "head_mix_line", "fp16_mul", "fp16_add", "mpu_tree",
+                                         "ring_router", "axi_dma", "axi_sram"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

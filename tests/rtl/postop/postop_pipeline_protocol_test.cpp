@@ -228,9 +228,13 @@ TEST_F(PostopPipelineProtocol, AssertionFiresWhenABeatIsWithdrawn) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenAnOperandIsWithdrawn) {
-  ASSERT_FALSE(refuses(stage_of(hw::StageOp::kAdd, hw::Operand::kTensor, {})));
-  dut_->operand_valid_i = 1;
-  expect_assertion("OperandHeld_A", dut_, 3, [this] { dut_->operand_valid_i = 0; });
+  ASSERT_FALSE(refuses(1, stage_of(hw::StageOp::kAdd, hw::Operand::kTensor, {})));
+  dut_->ready_i = 0;
+  dut_->operand_valid_i = 2;
+  dut_->valid_i = 1;
+  dut_.tick();
+  dut_->valid_i = 0;  // this beat has its operand, and stays at the output
+  expect_assertion("OperandHeld_A", dut_, 10, [this] { dut_->operand_valid_i = 0; });
 }
 
 // The first slot's operand and its beat go in together; in a later one all wait for the operand.

@@ -1,0 +1,180 @@
+#include "hw/dma/store_schedule.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "hw/postop/microcode.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::size_t kNoChain = ~std::size_t{0};
+
+/// Rows of vectors, one vector after the other.
+struct Vectors {
+  std::uint64_t m = 0, n = 0, lanes = 1;
+  std::uint64_t row = 0, column = 0;
+
+  [[nodiscard]] bool over() const { return row == m; }
+  [[nodiscard]] std::uint64_t width() const { return std::min(lanes, n - column); }
+  [[nodiscard]] bool ends_row() const { return column + lanes >= n; }
+  void next() {
+    column += lanes;
+    if (column < n) return;
+    column = 0;
+    ++row;
+  }
+};
+
+class StoreStream {
+ public:
+  StoreStream(const std::vector<Chain>& chains, const std::vector<StoreCommand>& commands,
+              const StoreParams& params, const StoreSurroundings& around)
+      : chains_(chains),
+        commands_(commands),
+        params_(params),
+        around_(around),
+        port_(params.port, around.memory) {
+    schedule_.times.resize(commands.size());
+  }
+
+  StoreSchedule run() {
+    for (std::uint64_t cycle = 0;
+         begun_ < commands_.size() || busy_ || !port_.idle() || !free_known_; ++cycle) {
+      step(cycle);
+    }
+    schedule_.requests = port_.requests();
+    for (const WriteRequest& request : schedule_.requests) {
+      StoreTimes& times = schedule_.times[request.command];
+      times.completed = std::max(times.completed, request.done);
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  [[nodiscard]] const StoreCommand& command() const { return commands_[begun_ - 1]; }
+  [[nodiscard]] StoreTimes& times() { return schedule_.times[begun_ - 1]; }
+  [[nodiscard]] std::uint64_t beat_bytes() const { return params_.port.beat_bytes; }
+
+  void step(std::uint64_t cycle) {
+    if (!busy_ && port_.can_start() && !free_known_) {
+      times().free = cycle;
+      free_known_ = true;
+    }
+    const bool starts = begun_ < commands_.size() && commands_[begun_].started <= cycle && !busy_ &&
+                        port_.can_start();
+    const bool loaded = busy_ && code_ == 0 && parameters_.empty();
+    std::uint64_t piece = 0;  // taken by the port
+    bool row_end = false;
+    const bool moves = pipeline_moves(cycle, piece, row_end);
+    const bool fed = sums_there_ && moves;
+    const bool read =
+        loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_row());
+    if (busy_) load(cycle);
+    if (moves && !pipeline_.empty()) {
+      pipeline_.pop_back();
+      pipeline_.push_front(fed);
+    }
+    sums_there_ = read || (sums_there_ && !fed);
+    if (read) {
+      reads_.next();
+      if (reads_.over()) times().released = cycle + 1;
+    }
+    if (starts) begin();
+    port_.step(cycle, piece, row_end);
+  }
+
+  [[nodiscard]] std::uint64_t sums_row() const {
+    return command().c + reads_.row * command().c_pitch + reads_.column / params_.lanes;
+  }
+
+  void begin() {
+    const StoreCommand& next = commands_[begun_++];
+    const Chain& chain = chains_.at(next.chain);
+    busy_ = true;
+    free_known_ = false;
+    code_ = chain_ == next.chain ? 0 : chain.stages.size() * kMicrocodeWords;
+    chain_ = next.chain;
+    element_bytes_ = bytes_of(chain.out);
+    reads_ = results_ = {next.m, next.n, params_.lanes};
+    std::uint64_t latency = 0;
+    for (const Stage& stage : chain.stages) latency += stage_latency(stage);
+    pipeline_.assign(latency, false);
+    const std::uint64_t words = parameter_words(chain);
+    for (std::uint64_t word = 0; word < words; ++word) {
+      for (std::uint64_t column = 0; column < next.n; column += params_.lanes) {
+        for (std::uint64_t at = 0; at < 4 * params_.lanes; at += beat_bytes()) {
+          parameters_.push_back(next.parameters + 4 * (word * next.n + column) + at);
+        }
+      }
+    }
+    if (!next.move) {
+      port_.start({next.to, next.to_pitch, next.m, next.n * element_bytes_}, begun_ - 1);
+    }
+  }
+
+  void load(std::uint64_t cycle) {
+    code_ -= code_ == 0 ? 0 : 1;
+    if (parameters_.empty()) return;
+    if (served_ <= cycle) served_ = around_.read_parameters(cycle, parameters_.front());
+    if (served_ == cycle + 1) parameters_.pop_front();
+  }
+
+  /// Takes what leaves the pipeline. Returns whether the pipeline moves in this cycle.
+  bool pipeline_moves(std::uint64_t cycle, std::uint64_t& piece, bool& row_end) {
+    const bool result = pipeline_.empty() ? sums_there_ : pipeline_.back();
+    if (!result) return true;
+    const std::uint64_t left = results_.width() * element_bytes_ - taken_;
+    const std::uint64_t bytes = std::min(left, beat_bytes());
+    if (command().move) {
+      if (served_ <= cycle) {
+        const std::uint64_t column = results_.column * element_bytes_ + taken_;
+        served_ =
+            around_.write(cycle, command().to + results_.row * command().to_pitch + column, bytes);
+      }
+      if (served_ != cycle + 1) return false;
+    } else {
+      if (!port_.takes()) return false;
+      piece = bytes;
+      row_end = bytes == left && results_.ends_row();
+    }
+    taken_ += bytes;
+    if (bytes != left) return false;
+    taken_ = 0;
+    results_.next();
+    if (results_.over()) {
+      busy_ = false;
+      if (command().move) times().completed = cycle + 1;
+    }
+    return true;
+  }
+
+  const std::vector<Chain>& chains_;
+  const std::vector<StoreCommand>& commands_;
+  const StoreParams params_;
+  const StoreSurroundings& around_;
+  WritePort port_;
+  StoreSchedule schedule_;
+  std::size_t begun_ = 0;  ///< commands that have started
+  bool busy_ = false, free_known_ = true;
+  std::size_t chain_ = kNoChain;          ///< whose micro-code the pipeline holds
+  std::uint64_t code_ = 0;                ///< words of it to come
+  std::deque<std::uint64_t> parameters_;  ///< reads to come
+  std::uint64_t served_ = 0;              ///< first cycle after the last access of the scratchpad
+  std::uint64_t element_bytes_ = 1;
+  Vectors reads_, results_;
+  bool sums_there_ = false;    ///< a vector is between accumulator and pipeline
+  std::deque<bool> pipeline_;  ///< cycles in it that hold a vector
+  std::uint64_t taken_ = 0;    ///< bytes of the vector at its end
+};
+
+}  // namespace
+
+StoreSchedule store_times(const std::vector<Chain>& chains,
+                          const std::vector<StoreCommand>& commands, const StoreParams& params,
+                          const StoreSurroundings& around) {
+  return StoreStream(chains, commands, params, around).run();
+}
+
+}  // namespace systole::hw

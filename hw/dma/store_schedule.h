@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "hw/dma/write_dma.h"
+#include "hw/postop/postop.h"
+
+/// The cycle contract of a unit that brings rows of sums through the post-op pipeline to memory
+/// or into the scratchpad, in gates: rtl/core/systole_store_unit.sv meets it. Its chains have
+/// stages whose operands are immediate or words of the parameter block.
+namespace systole::hw {
+
+/// What a unit is built for.
+struct StoreParams {
+  std::uint64_t lanes;  ///< of the pipeline, as many as sums in a row of the accumulator
+  WriteParams port;     ///< its beats are as long as a word of the scratchpad
+};
+
+/// A store, or a move, that the unit takes in cycle `started`.
+struct StoreCommand {
+  std::uint64_t started = 0;
+  bool move = false;
+  std::uint64_t m = 1, n = 1;
+  std::uint64_t c = 0, c_pitch = 0;    ///< rows of the accumulator
+  std::uint64_t to = 0, to_pitch = 0;  ///< bytes of memory or of the scratchpad
+  std::uint64_t parameters = 0;        ///< byte of the scratchpad
+  std::size_t chain = 0;               ///< its number
+};
+
+struct StoreTimes {
+  std::uint64_t free = 0;       ///< from this cycle on the unit can take the next command
+  std::uint64_t released = 0;   ///< all sums have been read
+  std::uint64_t completed = 0;  ///< all results are in their places
+};
+
+/// What is around a unit.
+struct StoreSurroundings {
+  /// Serves an access of the scratchpad from a cycle on. Returns the first cycle after it.
+  std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address)> read_parameters;
+  std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes)>
+      write;
+  /// Whether the array leaves no port to read a row of the accumulator in a cycle.
+  std::function<bool(std::uint64_t cycle, std::uint64_t row)> no_port;
+  WriteMemory memory;
+};
+
+struct StoreSchedule {
+  std::vector<StoreTimes> times;  ///< by command
+  std::vector<WriteRequest> requests;
+};
+
+/// Runs commands whose starts are known: a command that would start before the `free` of the one
+/// before it starts then.
+///
+/// - From the cycle after the start on: the micro-code, nine words a stage, one a cycle, unless the
+///   command before had the same chain; at the same time the parameters, stage by stage, word by
+///   word, for each vector of `lanes` columns 4 x lanes bytes in words of the scratchpad.
+/// - Then a vector of sums is read a cycle, row by row, unless the accumulator has no port or the
+///   pipeline stands still. It enters the pipeline in the next cycle.
+/// - A vector of results leaves in pieces of up to a beat, one a cycle, when the port or the
+///   scratchpad takes them; meanwhile the pipeline stands still.
+/// - The next command can start when the last piece has left and the port has issued all requests.
+[[nodiscard]] StoreSchedule store_times(const std::vector<Chain>& chains,
+                                        const std::vector<StoreCommand>& commands,
+                                        const StoreParams& params, const StoreSurroundings& around);
+
+}  // namespace systole::hw

@@ -1,0 +1,169 @@
+// The processing elements of a weight-stationary array: everything between its operands and its sums
+// that is no control. systole_systolic_sequencer says what moves; the array (systole_systolic_array.sv)
+// has both side by side, a core's unit for matmuls has the sequencer a cycle ahead.
+//
+// The array is written down by its anti-diagonals: PE (r, c) is on diagonal d = r + c and takes
+// its activation, the sum from above and the weight from above from diagonal d - 1. All that skews
+// the operands and deskews the sums fits the same scheme, and so does the moment at which a fold's
+// weights become stationary, which is one for a diagonal. A simulator that finds the registers of a
+// diagonal side by side can handle them as vectors.
+
+`include "systole_assert.svh"
+
+module systole_systolic_grid #(
+  parameter  int unsigned Rows            = 4,
+  parameter  int unsigned Cols            = 4,
+  parameter  int unsigned OperandMinWidth = 8,  // see systole_systolic_array
+  localparam int unsigned Diagonals       = Rows + Cols - 1
+) (
+  input  logic                  clk_i,
+
+  // from the sequencer
+  input  logic                  advance_i,         // enable of every register
+  input  logic                  weights_move_i,
+  input  logic [Rows-1:0]       shift_i,
+  input  logic [Diagonals-1:0]  capture_i,
+
+  input  logic                  a_unsigned_i,
+  input  logic [Cols*8-1:0]     weight_i,
+  input  logic [Rows*8-1:0]     act_i,
+  output logic [Cols*32-1:0]    result_o
+);
+
+  localparam int unsigned ActWidth    = OperandMinWidth > 9 ? OperandMinWidth : 9;
+  localparam int unsigned WeightWidth = OperandMinWidth > 8 ? OperandMinWidth : 8;
+
+  // Data registers carry no reset: the sequencer's flags say which of them hold something.
+  for (genvar d = 0; d < Diagonals; d++) begin : gen_diagonal
+    // Rows with a PE on this diagonal, and the first such row of the next one.
+    localparam int unsigned First = d < Cols ? 0 : d - Cols + 1;
+    localparam int unsigned Last  = d < Rows ? d : Rows - 1;
+    localparam int unsigned Next  = d + 1 < Cols ? 0 : d - Cols + 2;
+
+    // Activations. Those of the rows below `Last` have not come to their first PE yet.
+    for (genvar r = First; r < Rows; r++) begin : gen_act
+      logic signed [ActWidth-1:0] act;
+      if (d == 0) begin : gen_port
+        logic signed [8:0] extended;
+        assign extended = {!a_unsigned_i && act_i[8*r+7], act_i[8*r+:8]};
+        assign act      = ActWidth'(extended);
+      end else begin : gen_left
+        assign act = gen_diagonal[d-1].gen_act_stage[r].act_q;
+      end
+    end
+    for (genvar r = Next; r < Rows; r++) begin : gen_act_stage
+      logic signed [ActWidth-1:0] act_q;
+      always_ff @(posedge clk_i) begin
+        if (advance_i) act_q <= gen_act[r].act;
+      end
+    end
+
+    // Products and sums.
+    for (genvar r = First; r <= Last; r++) begin : gen_sum
+      logic signed [31:0] above, sum_q;
+      if (r == 0) begin : gen_top
+        assign above = '0;
+      end else begin : gen_below
+        assign above = gen_diagonal[d-1].gen_sum[r-1].sum_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (advance_i) begin
+          sum_q <= above + 32'(gen_act[r].act) * 32'(gen_stationary[r].weight_q);
+        end
+      end
+    end
+
+    // Sums of the columns whose last PE is on an earlier diagonal.
+    for (genvar c = 0; c + Rows <= d; c++) begin : gen_deskew
+      logic signed [31:0] sum, sum_q;
+      if (c + Rows == d) begin : gen_bottom
+        assign sum = gen_diagonal[d-1].gen_sum[Rows-1].sum_q;
+      end else begin : gen_wait
+        assign sum = gen_diagonal[d-1].gen_deskew[c].sum_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (advance_i) sum_q <= sum;
+      end
+    end
+
+    // Stationary weights. Those of row 0 may be captured in the cycle in which they enter.
+    for (genvar r = First; r <= Last; r++) begin : gen_stationary
+      logic signed [7:0]             captured;
+      logic signed [WeightWidth-1:0] weight_q;
+      if (r == 0) begin : gen_entering
+        assign captured = gen_shift[r].shift ? gen_shadow[r].above : gen_shadow[r].weight_q;
+      end else begin : gen_entered
+        assign captured = gen_shadow[r].weight_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (advance_i) begin
+          if (weights_move_i) weight_q <= capture_i[d] ? WeightWidth'(captured) : weight_q;
+        end
+      end
+    end
+
+    // Shadow weights.
+    for (genvar r = First; r <= Last; r++) begin : gen_shadow
+      logic signed [7:0] above, weight_q;
+      if (r != 0) begin : gen_below
+        assign above = gen_diagonal[d-1].gen_shadow[r-1].weight_q;
+      end else if (d == 0) begin : gen_port
+        assign above = weight_i[7:0];
+      end else begin : gen_skewed
+        assign above = gen_diagonal[d-1].gen_weight_skew[d].weight_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (advance_i) begin
+          if (weights_move_i) weight_q <= gen_shift[r].shift ? above : weight_q;
+        end
+      end
+    end
+
+    for (genvar r = First; r <= Last; r++) begin : gen_shift
+      logic shift;
+      assign shift = gen_column[d-r].shift[r];
+    end
+
+    // Weights of the columns whose first PE is on a later diagonal.
+    for (genvar c = d + 1; c < Cols; c++) begin : gen_weight_skew
+      logic signed [7:0] weight, weight_q;
+      if (d == 0) begin : gen_port
+        assign weight = weight_i[8*c+:8];
+      end else begin : gen_wait
+        assign weight = gen_diagonal[d-1].gen_weight_skew[c].weight_q;
+      end
+      always_ff @(posedge clk_i) begin
+        if (advance_i) begin
+          if (weights_move_i) weight_q <= weight;
+        end
+      end
+    end
+  end
+
+  // Rows whose shadow weights move: what column 0 does reaches column c after c cycles.
+  for (genvar c = 0; c < Cols; c++) begin : gen_column
+    logic [Rows-1:0] shift;
+    if (c == 0) begin : gen_first
+      assign shift = shift_i;
+    end else begin : gen_next
+      logic [Rows-1:0] shift_q;
+      always_ff @(posedge clk_i) begin
+        if (advance_i) begin
+          if (weights_move_i) shift_q <= gen_column[c-1].shift;
+        end
+      end
+      assign shift = shift_q;
+    end
+  end
+
+  for (genvar c = 0; c < Cols; c++) begin : gen_result
+    if (c == Cols - 1) begin : gen_bottom
+      assign result_o[32*c+:32] = gen_diagonal[Diagonals-1].gen_sum[Rows-1].sum_q;
+    end else begin : gen_deskewed
+      assign result_o[32*c+:32] = gen_diagonal[Diagonals-1].gen_deskew[c].sum_q;
+    end
+  end
+
+  `SYSTOLE_ASSERT_INIT(OperandsFit_A, OperandMinWidth <= 32)
+
+endmodule

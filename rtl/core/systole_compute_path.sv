@@ -1,0 +1,123 @@
+// From matmul commands to sums in the accumulator: the unit for matmuls, the array in it, and the
+// accumulator, whose reader is outside. Cycles: hw::fold_times() of hw/array/fold_stream.h, and
+// hw/array/accumulator.h for the reader.
+//
+// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for B
+// stored transposed, for sums that do not begin at rows of the accumulator, and for no work.
+
+`include "systole_assert.svh"
+
+module systole_compute_path #(
+  parameter  int unsigned Size        = 4,    // rows and columns of the array
+  parameter  int unsigned Queue       = 4,    // commands in the station of the unit
+  parameter  int unsigned AddrBits    = 12,   // of a byte in the scratchpad
+  parameter  int unsigned SumBanks    = 2,
+  parameter  int unsigned SumBankRows = 128,
+  parameter  int unsigned CountBits   = 24,
+  localparam int unsigned TagBits     = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned DataWidth   = 8 * Size,
+  localparam int unsigned RowBits     = $clog2(SumBankRows),
+  localparam int unsigned SumBits     = $clog2(SumBanks * SumBankRows),
+  localparam int unsigned BankBits    = SumBanks > 1 ? $clog2(SumBanks) : 1
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic [1:0]             overlap_i,      // systole_pkg::overlap_e
+
+  input  logic [639:0]           command_i,
+  output logic                   legal_o,        // if it is a matmul
+  input  logic [Queue-1:0]       entry_i,        // where it goes in this cycle
+  input  logic                   start_valid_i,
+  output logic                   start_ready_o,
+  input  logic [TagBits-1:0]     start_entry_i,
+  output logic [Queue-1:0]       released_o,
+  output logic [Queue-1:0]       completed_o,
+
+  // the scratchpad's client
+  output logic                   array_valid_o,
+  input  logic                   array_done_i,
+  output logic [1:0]             array_reads_o,
+  output logic [2*AddrBits-1:0]  array_address_o,
+  input  logic [2*DataWidth-1:0] array_data_i,
+
+  // a reader of the accumulator
+  input  logic                   read_valid_i,
+  output logic                   read_ready_o,
+  input  logic [SumBits-1:0]     read_row_i,
+  output logic                   data_valid_o,
+  input  logic                   data_ready_i,
+  output logic [Size*32-1:0]     data_o
+);
+
+  localparam int unsigned LaneBits = $clog2(Size);
+
+  // ---------------------------------------------------------------- fields
+  logic [31:0] m, n, k, c, c_pitch;
+  logic        transposed, unused_fields;
+
+  assign transposed    = command_i[18];
+  assign m             = command_i[288+:32];
+  assign n             = command_i[320+:32];
+  assign k             = command_i[352+:32];
+  assign c             = command_i[512+:32];
+  assign c_pitch       = command_i[544+:32];
+  assign legal_o       = !transposed && m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
+                         n[31:CountBits] == '0 && k[31:CountBits] == '0 &&
+                         c[LaneBits-1:0] == '0 && c_pitch[LaneBits-1:0] == '0;
+  assign unused_fields = ^{command_i[639:576], command_i[287:19], command_i[15:0], command_i[511:384],
+                           c, c_pitch};
+
+  // ---------------------------------------------------------------- array
+  logic               sums_valid, sums_ready, sums_accumulate, unused_written;
+  logic [SumBits-1:0] sums_row;
+  logic [Size-1:0]    sums_mask;
+  logic [Size*32-1:0] sums;
+
+  systole_matmul_unit #(
+    .Rows(Size), .Cols(Size), .Queue(Queue), .AddrBits(AddrBits), .SumBits(SumBits),
+    .CountBits(CountBits)
+  ) u_matmuls (
+    .clk_i, .rst_ni, .overlap_i, .entry_i,
+    .a_i              (command_i[384+:AddrBits]),
+    .a_pitch_i        (command_i[416+:AddrBits]),
+    .b_i              (command_i[448+:AddrBits]),
+    .b_pitch_i        (command_i[480+:AddrBits]),
+    .c_i              (c[LaneBits+:SumBits]),
+    .c_pitch_i        (c_pitch[LaneBits+:SumBits]),
+    .m_i              (m[CountBits-1:0]),
+    .n_i              (n[CountBits-1:0]),
+    .k_i              (k[CountBits-1:0]),
+    .a_unsigned_i     (command_i[17]),
+    .accumulate_i     (command_i[16]),
+    .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o,
+    .array_valid_o, .array_done_i, .array_reads_o, .array_address_o, .array_data_i,
+    .sums_valid_o     (sums_valid),
+    .sums_row_o       (sums_row),
+    .sums_mask_o      (sums_mask),
+    .sums_accumulate_o(sums_accumulate),
+    .sums_data_o      (sums)
+  );
+
+  // ---------------------------------------------------------------- accumulator
+  systole_accumulator_sram #(
+    .Banks(SumBanks), .Ports(2), .RowsPerBank(SumBankRows), .Cols(Size)
+  ) u_accumulator (
+    .clk_i, .rst_ni,
+    .write_valid_i(sums_valid),
+    .write_ready_o(sums_ready),
+    .write_bank_i (BankBits'(sums_row >> RowBits)),
+    .write_row_i  (sums_row[RowBits-1:0]),
+    .write_mask_i (sums_mask),
+    .write_data_i (sums),
+    .accumulate_i (sums_accumulate),
+    .written_o    (unused_written),
+    .read_valid_i, .read_ready_o,
+    .read_bank_i  (BankBits'(read_row_i >> RowBits)),
+    .read_row_i   (read_row_i[RowBits-1:0]),
+    .data_valid_o, .data_ready_i, .data_o
+  );
+
+  // With two ports the array never waits.
+  `SYSTOLE_ASSERT(SumsTaken_A, sums_valid |-> sums_ready)
+
+endmodule

@@ -1,0 +1,332 @@
+// A core: commands of a program in memory, and what they ask for. Fetch, decoder, dispatcher, load
+// unit, scratchpad, array, accumulator, post-op pipeline, and the ports to memory: one AXI4 manager
+// each for the program, loads and stores, as the model has. Cycles: the contracts of its parts, which
+// docs/core-rtl.md names.
+//
+// Chains come before the program, into slots, by the number that commands name them with. `start_i`
+// begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
+// flight. What nothing here can do stops it: `fault_o`.
+
+`include "systole_assert.svh"
+
+module systole_core #(
+  parameter  int unsigned Size           = 4,     // rows and columns of the array, lanes of the pipeline
+  parameter  int unsigned LoadQueue      = 4,
+  parameter  int unsigned ComputeQueue   = 4,
+  parameter  int unsigned StoreQueue     = 2,
+  parameter  int unsigned FetchCommands  = 4,
+  parameter  int unsigned ChainSlots     = 64,
+  parameter  int unsigned Stages         = 8,     // of a chain
+  parameter  int unsigned ParameterBeats = 16,    // see systole_store_unit
+  parameter  int unsigned RequestBytes   = 16,
+  parameter  int unsigned Outstanding    = 4,     // of each port
+  parameter  int unsigned Banks          = 4,     // of the scratchpad
+  parameter  int unsigned BankWords      = 256,
+  parameter  int unsigned SumBanks       = 2,     // of the accumulator
+  parameter  int unsigned SumBankRows    = 128,
+  localparam int unsigned Units          = 3,
+  localparam int unsigned Entries        = LoadQueue + ComputeQueue + StoreQueue,
+  localparam int unsigned EntryBits      = $clog2(Entries),
+  localparam int unsigned DramBits       = 40,
+  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned DataWidth      = 8 * Size,
+  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+
+  // quasi-static
+  input  logic                 in_order_i,      // see systole_read_dma
+  input  logic [31:0]          row_bytes_i,
+  input  logic [1:0]           overlap_i,       // systole_pkg::overlap_e
+
+  // records of chains: systole_chain_store
+  input  logic                 chain_valid_i,
+  input  logic                 chain_first_i,
+  input  logic [63:0]          chain_word_i,
+  input  logic                 chain_store_i,   // the record is complete
+  input  logic [SlotBits-1:0]  chain_slot_i,
+
+  input  logic                 start_i,
+  input  logic [DramBits-1:0]  address_i,       // of the program
+  output logic                 done_o,          // until the next start
+  output logic                 fault_o,         // since reset
+  output logic                 error_o,         // since reset: a response was no OKAY
+
+  // the program
+  output logic                 fetch_ar_valid_o,
+  input  logic                 fetch_ar_ready_i,
+  output logic [IdBits-1:0]    fetch_ar_id_o,
+  output logic [DramBits-1:0]  fetch_ar_addr_o,
+  output logic [7:0]           fetch_ar_len_o,
+  output logic [2:0]           fetch_ar_size_o,
+  output logic [1:0]           fetch_ar_burst_o,
+  input  logic                 fetch_r_valid_i,
+  output logic                 fetch_r_ready_o,
+  input  logic [IdBits-1:0]    fetch_r_id_i,
+  input  logic [DataWidth-1:0] fetch_r_data_i,
+  input  logic [1:0]           fetch_r_resp_i,
+  input  logic                 fetch_r_last_i,
+
+  // loads
+  output logic                 ar_valid_o,
+  input  logic                 ar_ready_i,
+  output logic [IdBits-1:0]    ar_id_o,
+  output logic [DramBits-1:0]  ar_addr_o,
+  output logic [7:0]           ar_len_o,
+  output logic [2:0]           ar_size_o,
+  output logic [1:0]           ar_burst_o,
+  input  logic                 r_valid_i,
+  output logic                 r_ready_o,
+  input  logic [IdBits-1:0]    r_id_i,
+  input  logic [DataWidth-1:0] r_data_i,
+  input  logic [1:0]           r_resp_i,
+  input  logic                 r_last_i,
+
+  // stores
+  output logic                 aw_valid_o,
+  input  logic                 aw_ready_i,
+  output logic [IdBits-1:0]    aw_id_o,
+  output logic [DramBits-1:0]  aw_addr_o,
+  output logic [7:0]           aw_len_o,
+  output logic [2:0]           aw_size_o,
+  output logic [1:0]           aw_burst_o,
+  output logic                 w_valid_o,
+  input  logic                 w_ready_i,
+  output logic [DataWidth-1:0] w_data_o,
+  output logic [Size-1:0]      w_strb_o,
+  output logic                 w_last_o,
+  input  logic                 b_valid_i,
+  output logic                 b_ready_o,
+  input  logic [IdBits-1:0]    b_id_i,
+  input  logic [1:0]           b_resp_i,
+
+  // what happens to which command in this cycle, for whoever watches: systole_load_path
+  output logic [Entries-1:0]         entry_o,
+  output logic [Units-1:0]           started_o,
+  output logic [Units*EntryBits-1:0] start_entry_o,
+  output logic [Entries-1:0]         released_o,
+  output logic [Entries-1:0]         completed_o
+);
+
+  localparam int unsigned ComputeTag = ComputeQueue > 1 ? $clog2(ComputeQueue) : 1;
+  localparam int unsigned StoreTag   = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
+  localparam int unsigned StoreBase  = LoadQueue + ComputeQueue;
+  localparam int unsigned LaneBits   = $clog2(Size);
+  localparam int unsigned WordBits   = $clog2(Banks * BankWords);
+  localparam int unsigned AddrBits   = WordBits + LaneBits;
+  localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
+
+  // ---------------------------------------------------------------- program
+  logic         fetch_valid, fetch_ready, fetch_started, fetch_fault, fetch_error, starting_q;
+  logic [639:0] command;
+  logic         is_end, valid, ready, refused, legal, idle, stopped_q;
+
+  systole_command_fetch #(
+    .ChunkCommands(FetchCommands), .DataBytes(Size), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .AddrWidth(DramBits)
+  ) u_fetch (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_i   (start_i || starting_q),
+    .started_o (fetch_started),
+    .address_i,
+    .fault_o   (fetch_fault),
+    .error_o   (fetch_error),
+    .valid_o   (fetch_valid),
+    .ready_i   (fetch_ready),
+    .command_o (command),
+    .ar_valid_o(fetch_ar_valid_o),
+    .ar_ready_i(fetch_ar_ready_i),
+    .ar_id_o   (fetch_ar_id_o),
+    .ar_addr_o (fetch_ar_addr_o),
+    .ar_len_o  (fetch_ar_len_o),
+    .ar_size_o (fetch_ar_size_o),
+    .ar_burst_o(fetch_ar_burst_o),
+    .r_valid_i (fetch_r_valid_i),
+    .r_ready_o (fetch_r_ready_o),
+    .r_id_i    (fetch_r_id_i),
+    .r_data_i  (fetch_r_data_i),
+    .r_resp_i  (fetch_r_resp_i),
+    .r_last_i  (fetch_r_last_i)
+  );
+
+  assign is_end      = command[7:0] == systole_pkg::OpEnd;
+  assign valid       = fetch_valid && !is_end && legal && !stopped_q;
+  assign fetch_ready = is_end ? idle : valid && ready && !refused;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      starting_q <= 1'b0;
+      stopped_q  <= 1'b0;
+      done_o     <= 1'b0;
+    end else begin
+      starting_q <= (start_i || starting_q) && !fetch_started;
+      if (fetch_valid && !is_end && (refused || !legal)) stopped_q <= 1'b1;
+      done_o <= !start_i && (done_o || (fetch_valid && is_end && idle));
+    end
+  end
+
+  // What it is, and whether the unit that it is for can do it.
+  logic [7:0]          op;
+  logic [SlotBits-1:0] chain;
+  logic                matmul_legal, result_legal;
+
+  assign op    = command[7:0];
+  assign chain = command[32+:SlotBits];
+
+  always_comb begin
+    case (op)
+      systole_pkg::OpLoad:                       legal = 1'b1;
+      systole_pkg::OpMatmul:                     legal = matmul_legal;
+      systole_pkg::OpStore, systole_pkg::OpMove: legal = result_legal;
+      default:                                   legal = 1'b0;
+    endcase
+  end
+
+  // ---------------------------------------------------------------- decoder, dispatcher, loads
+  logic                     load_error, write_valid, write_done;
+  logic [Units-1:1]         start_ready;
+  logic [LoadQueue-1:0]     load_completed;
+  logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
+  logic [StoreQueue-1:0]    store_released, store_completed;
+  logic [WordBits-1:0]      write_word;
+  logic [DataWidth-1:0]     write_data, parameters_data;
+  logic [Size-1:0]          write_here, write_next;
+  logic                     parameters_valid, parameters_done, array_valid, array_done;
+  logic [AddrBits-1:0]      parameters_address;
+  logic [1:0]               array_reads;
+  logic [2*AddrBits-1:0]    array_address;
+  logic [2*DataWidth-1:0]   array_data;
+  logic                     unused_load_ready, unused_sums_valid;
+  logic [23-LaneBits:0]     unused_sums_word;
+  logic [DataWidth-1:0]     unused_sums_data;
+  logic [Size-1:0]          unused_sums_here, unused_sums_next;
+
+  systole_load_path #(
+    .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
+    .ChainSlots(ChainSlots), .DataBytes(Size), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .Banks(Banks), .BankWords(BankWords)
+  ) u_loads (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_store_i, .chain_slot_i,
+    .valid_i             (valid),
+    .ready_o             (ready),
+    .command_i           (command),
+    .command_slot_i      (chain),
+    .operand_address_i   ('0),
+    .operand_pitch_i     ('0),
+    .illegal_o           (refused),
+    .entry_o,
+    .start_o             (started_o),
+    .start_entry_o,
+    .start_ready_i       (start_ready),
+    .released_i          ({store_released, matmul_released}),
+    .completed_i         ({store_completed, matmul_completed}),
+    .load_ready_o        (unused_load_ready),
+    .load_completed_o    (load_completed),
+    .idle_o              (idle),
+    .error_o             (load_error),
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
+    .sums_valid_o        (unused_sums_valid),
+    .sums_word_o         (unused_sums_word),
+    .sums_data_o         (unused_sums_data),
+    .sums_here_o         (unused_sums_here),
+    .sums_next_o         (unused_sums_next),
+    .write_valid_i       (write_valid),
+    .write_done_o        (write_done),
+    .write_word_i        (write_word),
+    .write_data_i        (write_data),
+    .write_here_i        (write_here),
+    .write_next_i        (write_next),
+    .parameters_valid_i  (parameters_valid),
+    .parameters_done_o   (parameters_done),
+    .parameters_address_i(parameters_address),
+    .parameters_data_o   (parameters_data),
+    .array_valid_i       (array_valid),
+    .array_done_o        (array_done),
+    .array_reads_i       (array_reads),
+    .array_address_i     (array_address),
+    .array_data_o        (array_data)
+  );
+  assign released_o  = {store_released, matmul_released, load_completed};
+  assign completed_o = {store_completed, matmul_completed, load_completed};
+
+  // ---------------------------------------------------------------- matmuls
+  logic               read_valid, read_ready, data_valid, data_ready;
+  logic [SumBits-1:0] read_row;
+  logic [Size*32-1:0] data;
+
+  systole_compute_path #(
+    .Size(Size), .Queue(ComputeQueue), .AddrBits(AddrBits), .SumBanks(SumBanks),
+    .SumBankRows(SumBankRows)
+  ) u_matmuls (
+    .clk_i, .rst_ni, .overlap_i,
+    .command_i      (command),
+    .legal_o        (matmul_legal),
+    .entry_i        (entry_o[LoadQueue+:ComputeQueue]),
+    .start_valid_i  (started_o[1]),
+    .start_ready_o  (start_ready[1]),
+    .start_entry_i  (ComputeTag'(start_entry_o[EntryBits+:EntryBits] - EntryBits'(LoadQueue))),
+    .released_o     (matmul_released),
+    .completed_o    (matmul_completed),
+    .array_valid_o  (array_valid),
+    .array_done_i   (array_done),
+    .array_reads_o  (array_reads),
+    .array_address_o(array_address),
+    .array_data_i   (array_data),
+    .read_valid_i   (read_valid),
+    .read_ready_o   (read_ready),
+    .read_row_i     (read_row),
+    .data_valid_o   (data_valid),
+    .data_ready_i   (data_ready),
+    .data_o         (data)
+  );
+
+  // ---------------------------------------------------------------- stores and moves
+  logic store_fault, store_error;
+
+  systole_store_path #(
+    .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
+    .ParameterBeats(ParameterBeats), .DataBytes(Size), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits)
+  ) u_stores (
+    .clk_i, .rst_ni, .in_order_i,
+    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_slot_i,
+    .command_i           (command),
+    .legal_o             (result_legal),
+    .entry_i             (entry_o[StoreBase+:StoreQueue]),
+    .start_valid_i       (started_o[2]),
+    .start_ready_o       (start_ready[2]),
+    .start_entry_i       (StoreTag'(start_entry_o[2*EntryBits+:EntryBits] - EntryBits'(StoreBase))),
+    .released_o          (store_released),
+    .completed_o         (store_completed),
+    .fault_o             (store_fault),
+    .error_o             (store_error),
+    .sums_valid_o        (read_valid),
+    .sums_ready_i        (read_ready),
+    .sums_row_o          (read_row),
+    .data_valid_i        (data_valid),
+    .data_ready_o        (data_ready),
+    .data_i              (data),
+    .parameters_valid_o  (parameters_valid),
+    .parameters_done_i   (parameters_done),
+    .parameters_address_o(parameters_address),
+    .parameters_data_i   (parameters_data),
+    .write_valid_o       (write_valid),
+    .write_done_i        (write_done),
+    .write_word_o        (write_word),
+    .write_data_o        (write_data),
+    .write_here_o        (write_here),
+    .write_next_o        (write_next),
+    .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
+    .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
+  );
+
+  assign fault_o = stopped_q || fetch_fault || store_fault;
+  assign error_o = fetch_error || load_error || store_error;
+
+  `SYSTOLE_ASSERT_INIT(ChainSlotsUsable_A, 2**SlotBits == ChainSlots)
+
+endmodule

@@ -1,0 +1,160 @@
+// The parameter block of a chain: reads the words of its stages from the scratchpad, keeps them, and
+// gives them to the stages, vector after vector, again for each row.
+//
+// The block holds word after word, each for all columns: of a stage the first word is its operand, the
+// second its shift. Words for all columns of a stage have room for ParameterBeats vectors.
+
+`include "systole_assert.svh"
+
+module systole_parameter_buffers #(
+  parameter  int unsigned Lanes          = 4,
+  parameter  int unsigned Stages         = 8,
+  parameter  int unsigned ParameterBeats = 16,
+  parameter  int unsigned DataBytes      = 4,   // of a word of the scratchpad
+  parameter  int unsigned AddrBits       = 12,
+  parameter  int unsigned CountBits      = 24,
+  localparam int unsigned StageBits      = Stages > 1 ? $clog2(Stages) : 1,
+  localparam int unsigned DataWidth      = 8 * DataBytes
+) (
+  input  logic                       clk_i,
+  input  logic                       rst_ni,
+
+  // of a command, held from its start on
+  input  logic                       start_i,
+  input  logic [AddrBits-1:0]        parameters_i,     // where the block is
+  input  logic [CountBits-1:0]       n_i,              // columns
+  input  logic [Stages-1:0]          channel_i,        // stages with a word
+  input  logic [Stages-1:0]          shift_i,          // and with a second one
+  output logic                       loaded_o,         // all have been read
+  output logic                       there_o,          // and are in the buffers
+
+  // the scratchpad's client
+  output logic                       valid_o,
+  input  logic                       done_i,
+  output logic [AddrBits-1:0]        address_o,
+  input  logic [DataWidth-1:0]       data_i,
+
+  // to the pipeline
+  input  logic [Stages-1:0]          operand_ready_i,
+  output logic [Stages*Lanes*32-1:0] operands_o,
+  output logic [Stages*Lanes*6-1:0]  shifts_o
+);
+
+  localparam int unsigned Parts     = 4 * Lanes / DataBytes;   // reads for a vector
+  localparam int unsigned PartLanes = DataBytes / 4;
+  localparam int unsigned PartBits  = Parts > 1 ? $clog2(Parts) : 1;
+  localparam int unsigned BeatBits  = $clog2(ParameterBeats);
+
+  logic [StageBits-1:0] stage_q, first_stage, next_stage;  // whose words come
+  logic                 left_q, second_q, more_stages, vector_end, word_end, step;
+  logic [AddrBits-1:0]  at_q, word_at_q;                // of this read, of the word's first column
+  logic [AddrBits-1:0]  row_bytes;                      // of a word for all columns
+  logic [BeatBits-1:0]  beat_q;
+  logic [PartBits-1:0]  part_q;
+  logic [CountBits-1:0] columns_q;                      // from this vector on
+  logic                 fill_q, fill_second_q;          // what was read in the cycle before
+  logic [StageBits-1:0] fill_stage_q;
+  logic [BeatBits-1:0]  fill_beat_q;
+  logic [PartBits-1:0]  fill_part_q;
+
+  always_comb begin
+    first_stage = '0;
+    next_stage  = '0;
+    more_stages = 1'b0;
+    for (int unsigned s = Stages; s > 0; s--) begin
+      if (channel_i[s-1]) first_stage = StageBits'(s - 1);
+      if (channel_i[s-1] && 32'(stage_q) < s - 1) begin
+        next_stage  = StageBits'(s - 1);
+        more_stages = 1'b1;
+      end
+    end
+  end
+
+  assign row_bytes  = AddrBits'(n_i) << 2;
+  assign valid_o    = left_q;
+  assign address_o  = at_q;
+  assign step       = valid_o && done_i;
+  assign vector_end = 32'(part_q) == Parts - 1;
+  assign word_end   = vector_end && columns_q <= CountBits'(Lanes);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      left_q <= 1'b0;
+      fill_q <= 1'b0;
+    end else begin
+      fill_q <= step;
+      if (start_i) begin
+        left_q <= channel_i != '0;
+      end else if (step && word_end && !more_stages && (second_q || !shift_i[stage_q])) begin
+        left_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    fill_stage_q  <= stage_q;
+    fill_second_q <= second_q;
+    fill_beat_q   <= beat_q;
+    fill_part_q   <= part_q;
+    if (start_i) begin
+      stage_q   <= first_stage;
+      second_q  <= 1'b0;
+      at_q      <= parameters_i;
+      word_at_q <= parameters_i;
+      beat_q    <= '0;
+      part_q    <= '0;
+      columns_q <= n_i;
+    end else if (step) begin
+      part_q <= vector_end ? '0 : part_q + PartBits'(1);
+      if (!word_end) begin
+        at_q      <= at_q + AddrBits'(DataBytes);
+        beat_q    <= beat_q + BeatBits'(vector_end);
+        columns_q <= vector_end ? columns_q - CountBits'(Lanes) : columns_q;
+      end else begin
+        at_q      <= word_at_q + row_bytes;
+        word_at_q <= word_at_q + row_bytes;
+        beat_q    <= '0;
+        columns_q <= n_i;
+        second_q  <= shift_i[stage_q] && !second_q;
+        if (second_q || !shift_i[stage_q]) stage_q <= next_stage;
+      end
+    end
+  end
+
+  logic [Stages-1:0]   takes;
+  logic [BeatBits-1:0] last_beat;    // of a row
+
+  assign last_beat = BeatBits'((n_i - CountBits'(1)) / CountBits'(Lanes));
+
+  for (genvar s = 0; s < Stages; s++) begin : gen_operand
+    logic [Lanes*32-1:0] value_q [ParameterBeats];
+    logic [Lanes*6-1:0]  amount_q [ParameterBeats];
+    logic [BeatBits-1:0] next_q;
+
+    assign takes[s]                         = operand_ready_i[s] && channel_i[s];
+    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[next_q];
+    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[next_q];
+
+    always_ff @(posedge clk_i) begin
+      if (start_i) begin
+        next_q <= '0;
+      end else if (takes[s]) begin
+        next_q <= next_q == last_beat ? '0 : next_q + BeatBits'(1);
+      end
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        if (fill_q && fill_stage_q == StageBits'(s) && 32'(fill_part_q) == l / PartLanes) begin
+          if (!fill_second_q) value_q[fill_beat_q][32*l+:32] <= data_i[l%PartLanes*32+:32];
+          if (fill_second_q) amount_q[fill_beat_q][6*l+:6] <= data_i[l%PartLanes*32+:6];
+        end
+      end
+    end
+  end
+
+  assign loaded_o = !left_q;
+  assign there_o  = !left_q && !fill_q;
+
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, DataBytes >= 4 && Parts * DataBytes == 4 * Lanes)
+  `SYSTOLE_ASSERT(ParametersFit_A, (start_i && channel_i != '0) |->
+                  n_i <= CountBits'(Lanes * ParameterBeats))
+
+endmodule

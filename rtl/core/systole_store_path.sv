@@ -1,0 +1,175 @@
+// From store and move commands to results: the chains, and the unit that runs them. Cycles:
+// hw::store_times() of hw/dma/store_schedule.h.
+//
+// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for a
+// chain that the unit cannot run (systole_chain_store), for parameters of more columns than it keeps,
+// for sums that do not begin at rows of the accumulator, and for no work.
+
+`include "systole_assert.svh"
+
+module systole_store_path #(
+  parameter  int unsigned Lanes          = 4,
+  parameter  int unsigned Stages         = 8,
+  parameter  int unsigned Queue          = 2,   // commands in the station of the unit
+  parameter  int unsigned ChainSlots     = 64,
+  parameter  int unsigned ParameterBeats = 16,  // see systole_parameter_buffers
+  parameter  int unsigned DataBytes      = 4,
+  parameter  int unsigned RequestBytes   = 16,
+  parameter  int unsigned Outstanding    = 4,
+  parameter  int unsigned DramBits       = 40,
+  parameter  int unsigned AddrBits       = 12,  // of a byte in the scratchpad
+  parameter  int unsigned SumBits        = 8,   // of a row in the accumulator
+  parameter  int unsigned CountBits      = 24,
+  localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned DataWidth      = 8 * DataBytes,
+  localparam int unsigned LaneBits       = $clog2(DataBytes),
+  localparam int unsigned WordBits       = AddrBits - LaneBits,
+  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  in_order_i,
+
+  input  logic                  chain_valid_i,
+  input  logic                  chain_first_i,
+  input  logic [63:0]           chain_word_i,
+  input  logic [SlotBits-1:0]   chain_slot_i,
+
+  input  logic [639:0]          command_i,
+  output logic                  legal_o,         // if it is a store or a move
+  input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
+  input  logic                  start_valid_i,
+  output logic                  start_ready_o,
+  input  logic [TagBits-1:0]    start_entry_i,
+  output logic [Queue-1:0]      released_o,      // sums have been read for the last time
+  output logic [Queue-1:0]      completed_o,     // results are in their places
+  output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
+  output logic                  error_o,         // since reset: a response was no OKAY
+
+  // a row of the accumulator, and then its sums
+  output logic                  sums_valid_o,
+  input  logic                  sums_ready_i,
+  output logic [SumBits-1:0]    sums_row_o,
+  input  logic                  data_valid_i,
+  output logic                  data_ready_o,
+  input  logic [Lanes*32-1:0]   data_i,
+
+  // clients of the scratchpad
+  output logic                  parameters_valid_o,
+  input  logic                  parameters_done_i,
+  output logic [AddrBits-1:0]   parameters_address_o,
+  input  logic [DataWidth-1:0]  parameters_data_i,
+  output logic                  write_valid_o,
+  input  logic                  write_done_i,
+  output logic [WordBits-1:0]   write_word_o,
+  output logic [DataWidth-1:0]  write_data_o,
+  output logic [DataBytes-1:0]  write_here_o,
+  output logic [DataBytes-1:0]  write_next_o,
+
+  output logic                  aw_valid_o,
+  input  logic                  aw_ready_i,
+  output logic [IdBits-1:0]     aw_id_o,
+  output logic [DramBits-1:0]   aw_addr_o,
+  output logic [7:0]            aw_len_o,
+  output logic [2:0]            aw_size_o,
+  output logic [1:0]            aw_burst_o,
+  output logic                  w_valid_o,
+  input  logic                  w_ready_i,
+  output logic [DataWidth-1:0]  w_data_o,
+  output logic [DataBytes-1:0]  w_strb_o,
+  output logic                  w_last_o,
+  input  logic                  b_valid_i,
+  output logic                  b_ready_o,
+  input  logic [IdBits-1:0]     b_id_i,
+  input  logic [1:0]            b_resp_i
+);
+
+  localparam int unsigned StageBits   = Stages > 1 ? $clog2(Stages) : 1;
+  localparam int unsigned StagesBits  = $clog2(Stages + 1);
+  localparam int unsigned RowLanes    = $clog2(Lanes);
+  localparam int unsigned MostColumns = Lanes * ParameterBeats;
+
+  // ---------------------------------------------------------------- fields
+  logic                move, usable, parameters, unused_fields;
+  logic [31:0]         m, n, c, c_pitch;
+  logic [SlotBits-1:0] asked;
+
+  assign move          = command_i[7:0] == systole_pkg::OpMove;
+  assign asked         = command_i[32+:SlotBits];
+  assign m             = command_i[288+:32];
+  assign n             = command_i[320+:32];
+  assign c             = command_i[512+:32];
+  assign c_pitch       = command_i[544+:32];
+  assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
+                         c[RowLanes-1:0] == '0 && c_pitch[RowLanes-1:0] == '0 &&
+                         32'(command_i[32+:16]) < ChainSlots && usable &&
+                         (!parameters || n <= MostColumns);
+  assign unused_fields = ^{command_i, c, c_pitch};
+
+  // ---------------------------------------------------------------- chains
+  logic [SlotBits-1:0]   chain;
+  logic [7:0]            out_type;
+  logic [StagesBits-1:0] stages;
+  logic [Stages-1:0]     channel, shift;
+  logic                  code_read;
+  logic [StageBits-1:0]  code_stage;
+  logic [3:0]            code_word;
+  logic [63:0]           code;
+
+  systole_chain_store #(.ChainSlots(ChainSlots), .Stages(Stages)) u_chains (
+    .clk_i, .rst_ni,
+    .valid_i     (chain_valid_i),
+    .first_i     (chain_first_i),
+    .word_i      (chain_word_i),
+    .slot_i      (chain_slot_i),
+    .asked_i     (asked),
+    .usable_o    (usable),
+    .parameters_o(parameters),
+    .chain_i     (chain),
+    .type_o      (out_type),
+    .stages_o    (stages),
+    .channel_o   (channel),
+    .shift_o     (shift),
+    .read_i      (code_read),
+    .read_stage_i(code_stage),
+    .read_word_i (code_word),
+    .code_o      (code)
+  );
+
+  // ---------------------------------------------------------------- unit
+  systole_store_unit #(
+    .Lanes(Lanes), .Stages(Stages), .Queue(Queue), .ChainSlots(ChainSlots),
+    .ParameterBeats(ParameterBeats), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits),
+    .CountBits(CountBits)
+  ) u_unit (
+    .clk_i, .rst_ni, .in_order_i, .entry_i,
+    .move_i      (move),
+    .chain_i     (asked),
+    .c_i         (c[RowLanes+:SumBits]),
+    .c_pitch_i   (c_pitch[RowLanes+:SumBits]),
+    .m_i         (m[CountBits-1:0]),
+    .n_i         (n[CountBits-1:0]),
+    .to_i        (move ? DramBits'(command_i[448+:32]) : command_i[128+:DramBits]),
+    .to_pitch_i  (move ? command_i[480+:32] : command_i[96+:32]),
+    .parameters_i(command_i[576+:AddrBits]),
+    .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
+    .chain_o     (chain),
+    .type_i      (out_type),
+    .stages_i    (stages),
+    .channel_i   (channel),
+    .shift_i     (shift),
+    .code_read_o (code_read),
+    .code_stage_o(code_stage),
+    .code_word_o (code_word),
+    .code_i      (code),
+    .sums_valid_o, .sums_ready_i, .sums_row_o, .data_valid_i, .data_ready_o, .data_i,
+    .parameters_valid_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
+    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
+    .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
+    .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
+  );
+
+endmodule

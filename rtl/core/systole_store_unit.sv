@@ -1,0 +1,363 @@
+// The unit of a core that runs stores and moves: rows of sums out of the accumulator, through the
+// post-op pipeline, to memory or into the scratchpad. Values: hw::apply_chain() of hw/postop/postop.h.
+// Cycles: hw::StoreSchedule of hw/dma/store_schedule.h.
+//
+// A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, and
+// beside it its words of the parameter block, which stay in buffers for all of its rows. Then a vector
+// of sums goes in every cycle, one after the other. The last byte out makes place for the next
+// command, except that the writing port must have sent its last request.
+
+`include "systole_assert.svh"
+
+module systole_store_unit #(
+  parameter  int unsigned Lanes          = 4,   // of the pipeline, as many as a row of the accumulator
+  parameter  int unsigned Stages         = 8,
+  parameter  int unsigned Queue          = 2,   // commands in the station of the unit
+  parameter  int unsigned ChainSlots     = 64,
+  parameter  int unsigned ParameterBeats = 16,  // vectors of parameters that a stage can keep
+  parameter  int unsigned DataBytes      = 4,   // of a word of the scratchpad and of a beat
+  parameter  int unsigned RequestBytes   = 16,
+  parameter  int unsigned Outstanding    = 4,
+  parameter  int unsigned DramBits       = 40,
+  parameter  int unsigned AddrBits       = 12,  // of a byte in the scratchpad
+  parameter  int unsigned SumBits        = 8,   // of a row in the accumulator
+  parameter  int unsigned CountBits      = 24,
+  localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned StageBits      = Stages > 1 ? $clog2(Stages) : 1,
+  localparam int unsigned StagesBits     = $clog2(Stages + 1),
+  localparam int unsigned DataWidth      = 8 * DataBytes,
+  localparam int unsigned LaneBits       = $clog2(DataBytes),
+  localparam int unsigned WordBits       = AddrBits - LaneBits,
+  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  in_order_i,
+
+  // a command on its way into an entry of the station
+  input  logic [Queue-1:0]      entry_i,
+  input  logic                  move_i,          // into the scratchpad, not to memory
+  input  logic [SlotBits-1:0]   chain_i,
+  input  logic [SumBits-1:0]    c_i,             // rows of the accumulator
+  input  logic [SumBits-1:0]    c_pitch_i,
+  input  logic [CountBits-1:0]  m_i,             // at least 1, as n_i
+  input  logic [CountBits-1:0]  n_i,
+  input  logic [DramBits-1:0]   to_i,
+  input  logic [31:0]           to_pitch_i,
+  input  logic [AddrBits-1:0]   parameters_i,
+
+  input  logic                  start_valid_i,
+  output logic                  start_ready_o,
+  input  logic [TagBits-1:0]    start_entry_i,
+  output logic [Queue-1:0]      released_o,      // sums have been read for the last time
+  output logic [Queue-1:0]      completed_o,     // results are in their places
+  output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
+  output logic                  error_o,         // since reset: a response was no OKAY
+
+  // the chain of the command: systole_chain_store
+  output logic [SlotBits-1:0]   chain_o,
+  input  logic [7:0]            type_i,
+  input  logic [StagesBits-1:0] stages_i,
+  input  logic [Stages-1:0]     channel_i,
+  input  logic [Stages-1:0]     shift_i,
+  output logic                  code_read_o,
+  output logic [StageBits-1:0]  code_stage_o,
+  output logic [3:0]            code_word_o,
+  input  logic [63:0]           code_i,
+
+  // a row of the accumulator, and then its sums
+  output logic                  sums_valid_o,
+  input  logic                  sums_ready_i,
+  output logic [SumBits-1:0]    sums_row_o,
+  input  logic                  data_valid_i,
+  output logic                  data_ready_o,
+  input  logic [Lanes*32-1:0]   data_i,
+
+  // clients of the scratchpad
+  output logic                  parameters_valid_o,
+  input  logic                  parameters_done_i,
+  output logic [AddrBits-1:0]   parameters_address_o,
+  input  logic [DataWidth-1:0]  parameters_data_i,
+  output logic                  write_valid_o,
+  input  logic                  write_done_i,
+  output logic [WordBits-1:0]   write_word_o,
+  output logic [DataWidth-1:0]  write_data_o,
+  output logic [DataBytes-1:0]  write_here_o,
+  output logic [DataBytes-1:0]  write_next_o,
+
+  output logic                  aw_valid_o,
+  input  logic                  aw_ready_i,
+  output logic [IdBits-1:0]     aw_id_o,
+  output logic [DramBits-1:0]   aw_addr_o,
+  output logic [7:0]            aw_len_o,
+  output logic [2:0]            aw_size_o,
+  output logic [1:0]            aw_burst_o,
+  output logic                  w_valid_o,
+  input  logic                  w_ready_i,
+  output logic [DataWidth-1:0]  w_data_o,
+  output logic [DataBytes-1:0]  w_strb_o,
+  output logic                  w_last_o,
+  input  logic                  b_valid_i,
+  output logic                  b_ready_o,
+  input  logic [IdBits-1:0]     b_id_i,
+  input  logic [1:0]            b_resp_i
+);
+
+  // ---------------------------------------------------------------- commands, by their entries
+  logic [Queue-1:0]     move_q;
+  logic [SlotBits-1:0]  chain_q [Queue];
+  logic [SumBits-1:0]   c_q [Queue];
+  logic [SumBits-1:0]   c_pitch_q [Queue];
+  logic [CountBits-1:0] m_q [Queue];
+  logic [CountBits-1:0] n_q [Queue];
+  logic [DramBits-1:0]  to_q [Queue];
+  logic [31:0]          to_pitch_q [Queue];
+  logic [AddrBits-1:0]  parameters_q [Queue];
+
+  for (genvar e = 0; e < Queue; e++) begin : gen_entry
+    always_ff @(posedge clk_i) begin
+      if (entry_i[e]) begin
+        move_q[e]       <= move_i;
+        chain_q[e]      <= chain_i;
+        c_q[e]          <= c_i;
+        c_pitch_q[e]    <= c_pitch_i;
+        m_q[e]          <= m_i;
+        n_q[e]          <= n_i;
+        to_q[e]         <= to_i;
+        to_pitch_q[e]   <= to_pitch_i;
+        parameters_q[e] <= parameters_i;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- one command at a time
+  logic                 busy_q, start, dma_ready, out_over;
+  logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
+  logic [CountBits-1:0] n;
+  logic                 code_left_q, loaded;
+
+  assign entry         = busy_q ? entry_q : start_entry_i;
+  assign n             = n_q[entry];
+  assign chain_o       = chain_q[entry];
+  assign start_ready_o = !busy_q && dma_ready;
+  assign start         = start_valid_i && start_ready_o;
+  assign loaded        = busy_q && !code_left_q && parameters_loaded;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      busy_q <= 1'b0;
+    end else begin
+      busy_q <= start || (busy_q && !out_over);
+    end
+  end
+  always_ff @(posedge clk_i) entry_q <= entry;
+
+  // ---------------------------------------------------------------- micro-code
+  logic                 known_q;              // the pipeline holds chain `held_q`
+  logic [SlotBits-1:0]  held_q;
+  logic                 code_write_q, code_last;
+  logic [StageBits-1:0] code_stage_q, write_stage_q;
+  logic [3:0]           code_word_q, write_word_q;
+
+  assign code_read_o  = busy_q && code_left_q;
+  assign code_stage_o = code_stage_q;
+  assign code_word_o  = code_word_q;
+  assign code_last    = code_word_q == 4'd8 && StagesBits'(code_stage_q) + StagesBits'(1) == stages_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      known_q      <= 1'b0;
+      code_left_q  <= 1'b0;
+      code_write_q <= 1'b0;
+    end else begin
+      code_write_q <= code_read_o;
+      if (start) begin
+        known_q     <= 1'b1;
+        code_left_q <= stages_i != '0 && !(known_q && held_q == chain_o);
+      end else if (code_read_o && code_last) begin
+        code_left_q <= 1'b0;
+      end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    write_stage_q <= code_stage_q;
+    write_word_q  <= code_word_q;
+    if (start) begin
+      held_q       <= chain_o;
+      code_stage_q <= '0;
+      code_word_q  <= '0;
+    end else if (code_read_o) begin
+      code_word_q  <= code_word_q == 4'd8 ? '0 : code_word_q + 4'd1;
+      code_stage_q <= code_stage_q + StageBits'(code_word_q == 4'd8);
+    end
+  end
+
+  // ---------------------------------------------------------------- parameters
+  logic                       parameters_loaded, parameters_there;
+  logic [Stages-1:0]          operand_ready;
+  logic [Stages*Lanes*32-1:0] operands;
+  logic [Stages*Lanes*6-1:0]  shifts;
+
+  systole_parameter_buffers #(
+    .Lanes(Lanes), .Stages(Stages), .ParameterBeats(ParameterBeats), .DataBytes(DataBytes),
+    .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_parameters (
+    .clk_i, .rst_ni,
+    .start_i        (start),
+    .parameters_i   (parameters_q[entry]),
+    .n_i            (n),
+    .channel_i, .shift_i,
+    .loaded_o       (parameters_loaded),
+    .there_o        (parameters_there),
+    .valid_o        (parameters_valid_o),
+    .done_i         (parameters_done_i),
+    .address_o      (parameters_address_o),
+    .data_i         (parameters_data_i),
+    .operand_ready_i(operand_ready),
+    .operands_o     (operands),
+    .shifts_o       (shifts)
+  );
+
+  // ---------------------------------------------------------------- sums into the pipeline
+  logic                 reading_q, sums_take, read_row_end, read_last;
+  logic [SumBits-1:0]   sums_at_q, sums_row_q;
+  logic [CountBits-1:0] read_rows_q, read_columns_q;
+  logic [Lanes-1:0]     mask, mask_q;
+
+  assign sums_valid_o = loaded && reading_q;
+  assign sums_row_o   = sums_at_q;
+  assign sums_take    = sums_valid_o && sums_ready_i;
+  assign read_row_end = read_columns_q <= CountBits'(Lanes);
+  assign read_last    = read_row_end && read_rows_q == CountBits'(1);
+  assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
+
+  for (genvar l = 0; l < Lanes; l++) begin : gen_mask
+    assign mask[l] = CountBits'(l) < read_columns_q;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reading_q <= 1'b0;
+    end else begin
+      reading_q <= start || (reading_q && !(sums_take && read_last));
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (sums_take) mask_q <= mask;
+    if (start) begin
+      sums_at_q      <= c_q[entry];
+      sums_row_q     <= c_q[entry];
+      read_rows_q    <= m_q[entry];
+      read_columns_q <= n;
+    end else if (sums_take && !read_row_end) begin
+      sums_at_q      <= sums_at_q + SumBits'(1);
+      read_columns_q <= read_columns_q - CountBits'(Lanes);
+    end else if (sums_take) begin
+      sums_at_q      <= sums_row_q + c_pitch_q[entry_q];
+      sums_row_q     <= sums_row_q + c_pitch_q[entry_q];
+      read_columns_q <= n;
+      read_rows_q    <= read_rows_q - CountBits'(1);
+    end
+  end
+
+  // ---------------------------------------------------------------- pipeline
+  logic                out_valid, out_ready, illegal;
+  logic [Lanes-1:0]    unused_mask;
+  logic [Lanes*32-1:0] out;
+
+  systole_postop_pipeline #(.Lanes(Lanes), .Slots(Stages)) u_pipeline (
+    .clk_i, .rst_ni,
+    .code_write_i   (code_write_q),
+    .code_slot_i    (write_stage_q),
+    .code_word_i    (write_word_q),
+    .code_i,
+    .stages_i       (busy_q ? stages_i : '0),
+    .error_o        (illegal),
+    .valid_i        (data_valid_i && !illegal),
+    .ready_o        (data_ready_o),
+    .mask_i         (mask_q),
+    .data_i,
+    .operand_valid_i(loaded && parameters_there ? channel_i : '0),
+    .operand_ready_o(operand_ready),
+    .operand_i      (operands),
+    .shift_i        (shifts),
+    .valid_o        (out_valid),
+    .ready_i        (out_ready),
+    .mask_o         (unused_mask),
+    .data_o         (out)
+  );
+
+  // The code has been written in the second cycle after the last word was read.
+  assign fault_o = loaded && !code_write_q && illegal;
+
+  // ---------------------------------------------------------------- results
+  logic [1:0]           type_bytes;        // as a power of 2
+  logic                 moves, dma_takes, row_end;
+  logic [DataWidth-1:0] piece;
+  logic [LaneBits:0]    count;
+
+  assign moves = move_q[entry_q];
+
+  systole_result_pieces #(
+    .Lanes(Lanes), .DataBytes(DataBytes), .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_results (
+    .clk_i,
+    .start_i     (start),
+    .move_i      (moves),
+    .type_i,
+    .m_i         (m_q[entry]),
+    .n_i         (n),
+    .to_i        (AddrBits'(to_q[entry])),
+    .to_pitch_i  (AddrBits'(to_pitch_q[entry])),
+    .type_bytes_o(type_bytes),
+    .valid_i     (out_valid),
+    .ready_o     (out_ready),
+    .data_i      (out),
+    .over_o      (out_over),
+    .port_ready_i(dma_takes),
+    .piece_o     (piece),
+    .count_o     (count),
+    .row_end_o   (row_end),
+    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o
+  );
+
+  // ---------------------------------------------------------------- to memory
+  logic               stored;
+  logic [TagBits-1:0] stored_tag;
+  logic [Queue-1:0]   moves_end, stores_end;
+  logic [31:0]        out_bytes;
+
+  assign out_bytes   = 32'(n) << type_bytes;
+  assign moves_end   = out_over && moves ? Queue'(1) << entry_q : '0;
+  assign stores_end  = stored ? Queue'(1) << stored_tag : '0;
+  assign completed_o = moves_end | stores_end;
+
+  systole_write_dma #(
+    .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .Commands(Queue), .AddrWidth(DramBits)
+  ) u_dma (
+    .clk_i, .rst_ni, .in_order_i,
+    .start_valid_i  (start && !move_q[entry]),
+    .start_ready_o  (dma_ready),
+    .tag_i          (entry),
+    .address_i      (to_q[entry]),
+    .pitch_i        (to_pitch_q[entry]),
+    .rows_i         (32'(m_q[entry])),
+    .bytes_i        (out_bytes),
+    .completed_o    (stored),
+    .completed_tag_o(stored_tag),
+    .error_o,
+    .valid_i        (out_valid && !moves),
+    .ready_o        (dma_takes),
+    .data_i         (piece),
+    .count_i        (count),
+    .row_end_i      (row_end),
+    .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
+    .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
+  );
+
+  `SYSTOLE_ASSERT(BeatWanted_A, out_valid |-> busy_q)
+
+endmodule

@@ -1,0 +1,345 @@
+/// The contracts of the parts of a core, as one.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "hw/dma/fetch_schedule.h"
+#include "hw/dma/store_schedule.h"
+#include "hw/kernel/gemm.h"
+#include "hw/memory/bank_service.h"
+#include "testbench/rtl/core/core_rtl.h"
+#include "testbench/rtl/core/load_path_rtl.h"
+#include "testbench/rtl/dma/read_dma_rtl.h"
+
+namespace systole::testbench {
+namespace {
+
+using Core = CoreRtl;
+
+constexpr std::uint64_t kBankBytes = Core::kScratchpadBytes / Core::kBanks;
+constexpr std::uint64_t kSumBankRows = Core::kSums / Core::kSize / Core::kSumBanks;
+constexpr ReadDmaSize kCorePort{Core::kBeatBytes, Core::kRequestBytes, Core::kOutstanding,
+                                Core::kStationSizes[0]};
+
+hw::BankStep access(std::uint64_t address, std::uint64_t bytes) {
+  address %= Core::kScratchpadBytes;
+  bytes = std::min(bytes, Core::kScratchpadBytes - address);
+  return {hw::bank_access(address, bytes, kBankBytes), std::nullopt};
+}
+
+hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t started) {
+  hw::FoldCommand command;
+  command.started = started;
+  command.m = matmul.m;
+  command.n = matmul.n;
+  command.k = matmul.k;
+  command.a = matmul.a.address;
+  command.a_pitch = matmul.a.pitch;
+  command.b = matmul.b.address;
+  command.b_pitch = matmul.b.pitch;
+  command.c = matmul.c.address / Core::kSize;
+  command.c_pitch = matmul.c.pitch / Core::kSize;
+  command.accumulate = matmul.accumulate;
+  return command;
+}
+
+hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started) {
+  const auto& result = *command.as<hw::cmd::Result>();
+  hw::StoreCommand store;
+  store.started = started;
+  store.m = result.m;
+  store.n = result.n;
+  store.c = result.from.address / Core::kSize;
+  store.c_pitch = result.from.pitch / Core::kSize;
+  store.parameters = result.chain.parameters;
+  store.chain = result.chain.chain;
+  if (const auto* const move = command.as<hw::cmd::Move>()) {
+    store.move = true;
+    store.to = move->to.address;
+    store.to_pitch = move->to.pitch;
+  } else {
+    const hw::DramTile& to = command.as<hw::cmd::Store>()->to;
+    store.to = to.address;
+    store.to_pitch = to.pitch;
+  }
+  return store;
+}
+
+/// What is known of a run after a pass.
+struct CorePass {
+  CoreRun run;
+  std::vector<hw::LocalWrite> load_writes;
+  hw::FoldSchedule folds;
+  hw::StoreSchedule stores;
+
+  /// Whether the next pass would find the same.
+  [[nodiscard]] bool settles(const CorePass& next) const {
+    const auto same = [](const auto& a, const auto& b, const auto& equal) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+    };
+    return same(run.commands, next.run.commands,
+                [](const CoreCommandTimes& a, const CoreCommandTimes& b) {
+                  return a.started == b.started && a.completed == b.completed;
+                }) &&
+           same(load_writes, next.load_writes,
+                [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
+                  return a.cycle == b.cycle && a.to == b.to;
+                }) &&
+           same(folds.sums, next.folds.sums, [](const hw::SumWrite& a, const hw::SumWrite& b) {
+             return a.cycle == b.cycle && a.row == b.row;
+           });
+  }
+};
+
+/// Cycles in which the array leaves no port to a reader of a bank of the accumulator: it writes a
+/// row there and fetches another one.
+class AccumulatorPorts {
+ public:
+  explicit AccumulatorPorts(const std::vector<hw::SumWrite>& sums) {
+    for (std::size_t i = 1; i < sums.size(); ++i) {
+      const hw::SumWrite &before = sums[i - 1], &sum = sums[i];
+      const bool both = sum.accumulate && before.cycle + 1 == sum.cycle;
+      if (both && bank(before.row) == bank(sum.row)) taken_.push_back({sum.cycle, bank(sum.row)});
+    }
+  }
+  [[nodiscard]] bool none(std::uint64_t cycle, std::uint64_t row) const {
+    return std::binary_search(taken_.begin(), taken_.end(), std::make_pair(cycle, bank(row)));
+  }
+
+ private:
+  static std::uint64_t bank(std::uint64_t row) { return row / kSumBankRows % Core::kSumBanks; }
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;
+};
+
+class CorePasses {
+ public:
+  CorePasses(const CoreCase& test, const std::function<CoreMemory()>& make_ports)
+      : test_(test), make_ports_(make_ports) {
+    array_.rows = array_.cols = Core::kSize;
+    array_.overlap = test.overlap;
+  }
+
+  CoreRun run() {
+    constexpr int kMostPasses = 2'000;
+    CorePass last;
+    last.run.commands.resize(test_.program.commands.size() - 1);
+    for (int i = 0; i < kMostPasses; ++i) {
+      CorePass next = pass(last);
+      if (i != 0 && last.settles(next)) return std::move(next.run);
+      last = std::move(next);
+    }
+    throw std::runtime_error("the contracts of a core do not settle");
+  }
+
+ private:
+  [[nodiscard]] CorePass pass(const CorePass& last) const {
+    CorePass next;
+    hw::BankService banks(Core::kBanks);
+    for (const hw::LocalWrite& write : last.load_writes) {
+      (void)banks.serve(write.cycle, access(write.to, write.bytes));
+    }
+    next.stores = stores(last, banks);
+    next.folds = folds(last, banks);
+    dispatch(last, next);
+    return next;
+  }
+
+  [[nodiscard]] hw::StoreSchedule stores(const CorePass& last, hw::BankService& banks) const {
+    std::vector<hw::StoreCommand> commands;
+    for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
+      const hw::Command& command = test_.program.commands[i];
+      if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
+      commands.push_back(store_command(command, last.run.commands[i].started));
+    }
+    const AccumulatorPorts ports(last.folds.sums);
+    const CoreMemory memory = make_ports_();
+    const hw::StoreParams params{
+        Core::kSize,
+        {read_params(kCorePort, test_.slots, 0).cut, Core::kBeatBytes, Core::kOutstanding,
+         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes}};
+    const auto serve = [&banks](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
+      return banks.serve(cycle, access(address, bytes)).end;
+    };
+    return hw::store_times(
+        test_.program.chains, commands, params,
+        {[&](std::uint64_t cycle, std::uint64_t address) {
+           return serve(cycle, address, Core::kBeatBytes);
+         },
+         serve, [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
+         memory.stores});
+  }
+
+  [[nodiscard]] hw::FoldSchedule folds(const CorePass& last, hw::BankService& banks) const {
+    std::vector<hw::FoldCommand> commands;
+    for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
+      const auto* const matmul = test_.program.commands[i].as<hw::cmd::Matmul>();
+      if (matmul == nullptr) continue;
+      commands.push_back(fold_command(*matmul, last.run.commands[i].started));
+    }
+    return hw::fold_times(array_, commands,
+                          [&banks](std::uint64_t cycle, std::optional<std::uint64_t> a,
+                                   std::optional<std::uint64_t> b) {
+                            hw::BankStep step;
+                            if (a) step.first = access(*a, Core::kBeatBytes).first;
+                            if (b) step.second = access(*b, Core::kBeatBytes).first;
+                            return banks.serve(cycle, step).end;
+                          });
+  }
+
+  /// The commands in order, with what is known of the units.
+  void dispatch(const CorePass& last, CorePass& next) const {
+    const CoreMemory memory = make_ports_();
+    const auto count = static_cast<std::uint32_t>(test_.program.commands.size());
+    const hw::ReadParams params = read_params(kCorePort, test_.slots, 0);
+    hw::FetchSchedule fetch(params, memory.program, Core::kFetchCommands, test_.address, count);
+    hw::DispatchSchedule schedule(Core::kStationSizes);
+    hw::ReadPort loads(params, memory.loads);
+    fetch.start(0);
+    std::size_t matmul = 0, store = 0;
+    std::uint64_t end = 0;
+    for (std::uint32_t i = 0; i + 1 < count; ++i) {
+      const hw::Command& command = test_.program.commands[i];
+      const hw::Unit unit = hw::unit_of(command.opcode());
+      const hw::DispatchTimes at =
+          schedule.next(unit, hw::ranges_of(command, test_.program), fetch.arrival(i));
+      fetch.is_out(i, at.dispatched);
+      CoreCommandTimes times{at.dispatched, at.started, 0, 0};
+      const std::uint64_t before = last.run.commands[i].started;
+      const auto run_unit = [&](const auto& known) {
+        const auto after = [before](std::uint64_t cycle) {
+          return std::max(cycle, before + 1) - before;
+        };
+        schedule.run(after(known.free), after(known.released), after(known.completed));
+        times.released = at.started + after(known.released);
+        times.completed = at.started + after(known.completed);
+      };
+      if (unit == hw::Unit::kCompute) {
+        run_unit(next.folds.times.at(matmul++));
+      } else if (unit == hw::Unit::kStore) {
+        run_unit(next.stores.times.at(store++));
+      } else {
+        const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
+        times.completed = read.completed;
+        const std::uint64_t completed = read.completed - at.started;
+        schedule.run(read.released - at.started, completed, completed);
+      }
+      end = std::max(end, times.completed);
+      next.run.commands.push_back(times);
+    }
+    next.run.done = std::max(end, fetch.arrival(count - 1)) + 1;
+    next.run.fetches = fetch.requests();
+    next.run.writes = next.stores.requests;
+    next.load_writes = all_writes(next.run.reads, Core::kBeatBytes);
+  }
+
+  const CoreCase& test_;
+  const std::function<CoreMemory()>& make_ports_;
+  hw::Machine::Array array_;
+};
+
+void copy_rows(const std::uint8_t* from, std::size_t from_pitch, std::uint8_t* to,
+               std::size_t to_pitch, std::size_t rows, std::size_t bytes) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::memcpy(to + row * to_pitch, from + row * from_pitch, bytes);
+  }
+}
+
+void execute_matmul(const hw::cmd::Matmul& matmul, CoreState& state) {
+  hw::GemmArgs args;
+  args.a = state.scratchpad.data() + matmul.a.address;
+  args.lda = matmul.a.pitch;
+  args.a_unsigned = matmul.a_unsigned;
+  args.b = reinterpret_cast<const std::int8_t*>(state.scratchpad.data() + matmul.b.address);
+  args.ldb = matmul.b.pitch;
+  args.c = state.sums.data() + matmul.c.address;
+  args.ldc = matmul.c.pitch;
+  args.m = matmul.m;
+  args.n = matmul.n;
+  args.k = matmul.k;
+  args.accumulate = matmul.accumulate;
+  hw::gemm(args, hw::GemmBackend::kReference);
+}
+
+void execute_result(const hw::Command& command, const hw::Program& program, CoreState& state) {
+  const auto& result = *command.as<hw::cmd::Result>();
+  const hw::Chain& chain = hw::chain_of(result.chain, program);
+  const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
+  std::vector<std::int32_t> parameters(hw::parameter_words(chain) * result.n);
+  std::memcpy(parameters.data(), state.scratchpad.data() + result.chain.parameters,
+              parameters.size() * sizeof(std::int32_t));
+  std::vector<std::uint8_t> rows(result.m * row_bytes);
+  hw::ChainOperands operands;
+  operands.accumulator = state.sums.data() + result.from.address;
+  operands.accumulator_pitch = result.from.pitch;
+  operands.parameters = parameters.data();
+  operands.out = rows.data();
+  operands.out_pitch = row_bytes;
+  operands.rows = result.m;
+  operands.cols = result.n;
+  hw::apply_chain(chain, operands);
+  if (const auto* const store = command.as<hw::cmd::Store>()) {
+    copy_rows(rows.data(), row_bytes, state.memory.data() + store->to.address, store->to.pitch,
+              result.m, row_bytes);
+  } else {
+    const hw::LocalTile& to = command.as<hw::cmd::Move>()->to;
+    copy_rows(rows.data(), row_bytes, state.scratchpad.data() + to.address, to.pitch, result.m,
+              row_bytes);
+  }
+}
+
+}  // namespace
+
+CoreRun model_core(const CoreCase& test, const std::function<CoreMemory()>& make_ports) {
+  return CorePasses(test, make_ports).run();
+}
+
+void execute(const hw::Program& program, CoreState& state) {
+  for (const hw::Command& command : program.commands) {
+    if (const auto* const load = command.as<hw::cmd::Load>()) {
+      copy_rows(state.memory.data() + load->from.address, load->from.pitch,
+                state.scratchpad.data() + load->to.address, load->to.pitch, load->m, load->n);
+    } else if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+      execute_matmul(*matmul, state);
+    } else if (command.as<hw::cmd::Result>() != nullptr) {
+      execute_result(command, program, state);
+    }
+  }
+}
+
+CoreRun check_core(CoreRtl& core, const CoreCase& test,
+                   const std::function<CoreMemory()>& make_ports, CoreState& state,
+                   RtlCounts& counts) {
+  RtlCheck check(counts, {});
+  const CoreRun expected = model_core(test, make_ports);
+  std::vector<std::uint8_t> memory = state.memory;
+  const CoreRun found = core.run(test, make_ports(), memory, &expected);
+  counts.cycles += core.cycles();
+  for (std::size_t i = 0; i < expected.commands.size(); ++i) {
+    check.operation();
+    const CoreCommandTimes &is = found.commands[i], &should = expected.commands[i];
+    check.mismatch(is.dispatched != should.dispatched || is.started != should.started);
+    check.mismatch(is.released != should.released || is.completed != should.completed);
+  }
+  check.mismatch(found.done != expected.done);
+  std::vector<hw::ReadRequest> fetches = expected.fetches;
+  for (hw::ReadRequest& fetch : fetches) fetch.command = 0;  // it is a chunk for the contract
+  check_requests(check, found.fetches, fetches);
+  check_requests(check, found.reads, expected.reads);
+  check.mismatch(found.writes.size() != expected.writes.size());
+  for (std::size_t i = 0; i < std::min(found.writes.size(), expected.writes.size()); ++i) {
+    const hw::WriteRequest &is = found.writes[i], &should = expected.writes[i];
+    check.mismatch(is.address != should.address || is.bytes != should.bytes);
+    check.mismatch(is.issued != should.issued || is.sent != should.sent || is.done != should.done);
+  }
+  execute(test.program, state);
+  check.values(memory.data(), state.memory.data(), memory.size());
+  check.assertions(core.failed());
+  return expected;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "hw/array/fold_stream.h"
+#include "hw/dma/read_dma.h"
+#include "hw/dma/write_dma.h"
+#include "hw/program/dispatch.h"
+#include "hw/program/program.h"
+#include "testbench/rtl/drive/rtl_counts.h"
+#include "testbench/rtl/drive/rtl_options.h"
+
+namespace systole::testbench {
+
+/// What a core works on. Between two programs it stays.
+struct CoreState {
+  std::vector<std::uint8_t> memory;  ///< from address 0 on
+  std::vector<std::uint8_t> scratchpad;
+  std::vector<std::int32_t> sums;  ///< the accumulator
+};
+
+/// The other side of a core's three ports.
+struct CoreMemory {
+  hw::ReadMemory program, loads;
+  hw::WriteMemory stores;
+};
+
+/// A program, whose image is in the memory at `address` and which ends with `end`.
+struct CoreCase {
+  const hw::Program& program;
+  std::uint64_t address = 0;
+  hw::SlotOrder slots = hw::SlotOrder::kIssue;
+  hw::ArrayOverlap overlap = hw::ArrayOverlap::kFull;
+};
+
+struct CoreCommandTimes {
+  std::uint64_t dispatched = 0, started = 0;
+  std::uint64_t released = 0;  ///< of a load: 0
+  std::uint64_t completed = 0;
+};
+
+/// What happened, or should.
+struct CoreRun {
+  std::vector<CoreCommandTimes> commands;  ///< without `end`
+  std::vector<hw::ReadRequest> fetches, reads;
+  std::vector<hw::WriteRequest> writes;
+  std::uint64_t done = 0;  ///< cycle from which the core says so
+};
+
+/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with chains of up to four
+/// stages and eight chains.
+class CoreRtl {
+ public:
+  static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};
+  static constexpr std::uint32_t kSize = 4, kBeatBytes = 4, kRequestBytes = 16, kOutstanding = 4;
+  static constexpr std::uint32_t kFetchCommands = 2, kBanks = 4, kSumBanks = 2;
+  static constexpr std::size_t kScratchpadBytes = 4096, kSums = 1024;
+  static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
+
+  virtual ~CoreRtl() = default;
+  /// Sends the chains of the program, and starts it in cycle 0. Local memories hold what the
+  /// program before left, at first anything. `memory` is read and written. `expected`: for the
+  /// waveform, or null. Throws std::invalid_argument if the core stops at a command,
+  /// std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.
+  virtual CoreRun run(const CoreCase& test, const CoreMemory& ports,
+                      std::vector<std::uint8_t>& memory, const CoreRun* expected) = 0;
+  [[nodiscard]] virtual std::uint64_t cycles() const = 0;  ///< of the last run
+  [[nodiscard]] virtual bool error() const = 0;   ///< a response of the last run was no OKAY
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
+};
+
+/// In a waveform the model's outputs are, for each unit, the cycles of dispatch and start of the
+/// command that started last.
+inline constexpr std::size_t kCoreViewWords = 2 * hw::kStations;
+[[nodiscard]] std::unique_ptr<CoreRtl> make_core(const RtlOptions& options = {});
+
+/// What the contracts of all parts say together. They depend on each other: a load on the matmul
+/// whose operands it overwrites, that matmul on the banks that other loads write. Each depends on
+/// earlier cycles alone, so they are computed again and again, until nothing changes any more.
+[[nodiscard]] CoreRun model_core(const CoreCase& test,
+                                 const std::function<CoreMemory()>& make_ports);
+
+/// What a program leaves, its commands one after the other.
+void execute(const hw::Program& program, CoreState& state);
+
+/// Runs the case and compares everything but the local memories, which a store has to show; an
+/// operation is a command. `make_ports` is called for each side and pass, and must give the same
+/// memories. `state`: before and afterwards. Returns what should happen.
+CoreRun check_core(CoreRtl& core, const CoreCase& test,
+                   const std::function<CoreMemory()>& make_ports, CoreState& state,
+                   RtlCounts& counts);
+
+}  // namespace systole::testbench

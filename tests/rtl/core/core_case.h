@@ -1,0 +1,220 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "hw/program/program_image.h"
+#include "testbench/rtl/core/core_rtl.h"
+#include "tests/hw/program/random_program.h"
+#include "tests/rtl/dma/read_answers.h"
+#include "tests/rtl/postop/pipeline_case.h"
+
+namespace systole::testbench {
+
+/// A memory that takes writes now and then, and answers them some cycles after their last beat, in
+/// any order, one a cycle.
+struct WriteAnswers {
+  std::uint64_t least, most;       ///< cycles from the last beat to the answer, at least two
+  std::uint64_t stalls_per_mille;  ///< cycles in which no request, or no beat, is taken
+  std::uint64_t seed;
+
+  /// The same memory each time.
+  [[nodiscard]] hw::WriteMemory memory() const {
+    hw::WriteMemory memory;
+    const auto takes = [of = *this](std::uint64_t cycle, std::uint64_t channel) {
+      return std::mt19937_64(of.seed ^ ((2 * cycle + channel) * 0x9e3779b97f4a7c15U))() % 1000 >=
+             of.stalls_per_mille;
+    };
+    memory.takes = [takes](std::uint64_t cycle) { return takes(cycle, 0); };
+    memory.takes_data = [takes](std::uint64_t cycle) { return takes(cycle, 1); };
+    const auto random = std::make_shared<std::mt19937_64>(seed);
+    const auto busy = std::make_shared<std::set<std::uint64_t>>();
+    memory.done = [of = *this, random, busy](const hw::WriteRequest& request) {
+      std::uint64_t done = request.sent + of.least + (*random)() % (of.most - of.least + 1);
+      while (!busy->insert(done).second) ++done;
+      return done;
+    };
+    return memory;
+  }
+};
+
+/// Programs of loads, matmuls, stores and moves in memories so small that they meet.
+class RandomCore {
+ public:
+  static constexpr std::size_t kMemoryBytes = 1 << 15;
+  static constexpr std::uint64_t kData = 8'192;       ///< bytes that loads and stores use
+  static constexpr std::uint64_t kPrograms = 12'288;  ///< where programs may begin
+
+  explicit RandomCore(hw::test::Random& random) : random_(random) {
+    state_.memory.resize(kMemoryBytes);
+    state_.scratchpad.resize(CoreRtl::kScratchpadBytes);
+    state_.sums.resize(CoreRtl::kSums);
+    for (std::uint8_t& byte : state_.memory) byte = static_cast<std::uint8_t>(random());
+  }
+
+  /// Fills both local memories.
+  [[nodiscard]] hw::Program first() {
+    hw::Program program;
+    hw::Command load = hw::test::empty_command(hw::Opcode::kLoad);
+    auto& from = *load.as<hw::cmd::Load>();
+    from.from = {0, 256};
+    from.to = {0, 256};
+    from.m = 16;
+    from.n = 256;
+    hw::Command matmul = hw::test::empty_command(hw::Opcode::kMatmul);
+    auto& fill = *matmul.as<hw::cmd::Matmul>();
+    fill.a = {1, 3};
+    fill.b = {900, 4};
+    fill.c = {0, 4};
+    fill.m = 256;
+    fill.n = 4;
+    fill.k = 3;
+    program.commands = {load, matmul, hw::test::empty_command(hw::Opcode::kEnd)};
+    return program;
+  }
+
+  [[nodiscard]] hw::Program next(std::int64_t most) {
+    hw::Program program;
+    for (std::int64_t i = any(1, 4); i > 0; --i) program.chains.push_back(chain());
+    for (std::int64_t i = any(1, most); i > 0; --i) {
+      switch (any(0, 6)) {
+        case 0:
+        case 1:
+          program.commands.push_back(load());
+          break;
+        case 2:
+        case 3:
+        case 4:
+          program.commands.push_back(matmul());
+          break;
+        default:
+          program.commands.push_back(result(program));
+          break;
+      }
+    }
+    program.commands.push_back(hw::test::empty_command(hw::Opcode::kEnd));
+    return program;
+  }
+
+  /// The program in memory, at the place that is returned.
+  std::uint64_t put(const hw::Program& program) {
+    const std::vector<std::uint8_t> image = hw::encode_program(program);
+    const auto at = static_cast<std::uint64_t>(any(kPrograms, 16'000));
+    std::copy(image.begin(), image.end(), state_.memory.begin() + static_cast<std::ptrdiff_t>(at));
+    return at;
+  }
+
+  [[nodiscard]] CoreState& state() { return state_; }
+
+  /// Random memories at the ports: the same each time the function is called.
+  [[nodiscard]] std::function<CoreMemory()> ports() {
+    const ReadAnswers program = reads(), loads = reads();
+    WriteAnswers stores{static_cast<std::uint64_t>(any(2, 12)), 0, stalls(), random_()};
+    stores.most = stores.least + static_cast<std::uint64_t>(any(0, 40));
+    return [=] { return CoreMemory{program.memory(), loads.memory(), stores.memory()}; };
+  }
+
+ private:
+  std::int64_t any(std::int64_t least, std::int64_t most) {
+    return hw::test::pick(random_, least, most);
+  }
+  std::uint32_t size(std::int64_t most) { return static_cast<std::uint32_t>(any(1, most)); }
+  std::uint64_t stalls() { return static_cast<std::uint64_t>(any(0, 1) == 0 ? 0 : any(1, 700)); }
+  ReadAnswers reads() {
+    ReadAnswers answers{CoreRtl::kBeatBytes, static_cast<std::uint64_t>(any(1, 12)), 0, stalls(),
+                        random_()};
+    answers.most = answers.least + static_cast<std::uint64_t>(any(0, 40));
+    return answers;
+  }
+
+  /// Rows of bytes anywhere in a memory, further apart than they are long.
+  template <typename Tile>
+  Tile tile(std::uint64_t memory, std::uint32_t rows, std::uint64_t bytes) {
+    Tile tile;
+    tile.pitch = static_cast<std::uint32_t>(bytes + (any(0, 1) == 0 ? 0 : any(0, 20)));
+    const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + bytes;
+    tile.address = static_cast<decltype(tile.address)>(
+        any(0, 7) == 0 ? memory - length : any(0, static_cast<std::int64_t>(memory - length)));
+    return tile;
+  }
+  hw::LocalTile sums(std::uint32_t rows, std::uint32_t cols) {
+    hw::LocalTile tile;
+    tile.pitch = (cols + 3) / 4 * 4 + 4 * static_cast<std::uint32_t>(any(0, 2));
+    const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + (cols + 3) / 4 * 4;
+    tile.address = 4 * static_cast<std::uint32_t>(
+                           any(0, static_cast<std::int64_t>((CoreRtl::kSums - length) / 4)));
+    return tile;
+  }
+
+  hw::Chain chain() {
+    hw::Chain chain;
+    chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    for (std::int64_t i = any(0, CoreRtl::kStages); i > 0; --i) {
+      for (;;) {
+        hw::Stage stage = pipeline_stage(random_);
+        if (stage.operand > hw::Operand::kChannel) continue;
+        chain.stages.push_back(stage);
+        break;
+      }
+    }
+    return chain;
+  }
+
+  hw::Command load() {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
+    auto& load = *command.as<hw::cmd::Load>();
+    load.m = size(8);
+    load.n = size(any(0, 2) == 0 ? 60 : 9);
+    load.from = tile<hw::DramTile>(kData, load.m, load.n);
+    load.to = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, load.m, load.n);
+    return command;
+  }
+
+  hw::Command matmul() {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kMatmul);
+    auto& matmul = *command.as<hw::cmd::Matmul>();
+    matmul.m = size(any(0, 2) == 0 ? 20 : 6);
+    matmul.n = size(14);
+    matmul.k = size(14);
+    matmul.a = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.m, matmul.k);
+    matmul.b = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
+    matmul.c = sums(matmul.m, matmul.n);
+    matmul.a_unsigned = any(0, 1) != 0;
+    matmul.accumulate = any(0, 1) != 0;
+    return command;
+  }
+
+  hw::Command result(const hw::Program& program) {
+    const bool moves = any(0, 2) == 0;
+    hw::Command command = hw::test::empty_command(moves ? hw::Opcode::kMove : hw::Opcode::kStore);
+    auto& result = *command.as<hw::cmd::Result>();
+    result.chain.chain =
+        static_cast<std::uint16_t>(any(0, static_cast<std::int64_t>(program.chains.size()) - 1));
+    const hw::Chain& chain = program.chains[result.chain.chain];
+    result.m = size(8);
+    result.n = size(14);
+    result.from = sums(result.m, result.n);
+    const std::uint64_t words = hw::parameter_words(chain) * result.n;
+    result.chain.parameters = static_cast<std::uint32_t>(
+        any(0, static_cast<std::int64_t>(CoreRtl::kScratchpadBytes - 4 * words)));
+    const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
+    if (moves) {
+      command.as<hw::cmd::Move>()->to =
+          tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, result.m, bytes);
+    } else {
+      command.as<hw::cmd::Store>()->to = tile<hw::DramTile>(kData, result.m, bytes);
+    }
+    return command;
+  }
+
+  hw::test::Random& random_;
+  CoreState state_;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,185 @@
+/// rtl/core/systole_core.sv against the contracts of its parts together.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "testbench/rtl/core/core_rtl.h"
+#include "tests/rtl/core/core_case.h"
+#include "tests/rtl/core/load_path_case.h"
+
+namespace systole::testbench {
+namespace {
+
+const RtlOptions kCoreChecks{true, "", 6};
+
+constexpr hw::SlotOrder kSlotOrders[] = {hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion};
+constexpr hw::ArrayOverlap kOverlaps[] = {hw::ArrayOverlap::kFull, hw::ArrayOverlap::kPreload,
+                                          hw::ArrayOverlap::kNone};
+
+TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
+  const auto core = make_core(kCoreChecks);
+  hw::test::Random random(23);
+  RandomCore cases(random);
+  RtlCounts counts;
+  std::size_t waits = 0, reads = 0, writes = 0;
+  for (int i = 0; i < 150; ++i) {
+    const hw::Program program = i == 0 ? cases.first() : cases.next(24);
+    const CoreCase test{program, cases.put(program), kSlotOrders[random() % 2],
+                        kOverlaps[random() % 4 % 3]};
+    const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
+    ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
+    reads += run.reads.size();
+    writes += run.writes.size();
+    for (const CoreCommandTimes& times : run.commands) {
+      waits += times.started > times.dispatched ? 1 : 0;
+    }
+  }
+  EXPECT_GT(counts.operations, 1'500U);
+  EXPECT_GT(waits, counts.operations / 3) << "for a hazard or for its unit";
+  EXPECT_GT(reads, 3'000U);
+  EXPECT_GT(writes, 2'000U);
+}
+
+/// A core and a memory that answers at once, for programs of a few commands.
+class CorePrograms : public testing::Test {
+ protected:
+  CorePrograms() : memory_(1 << 15) {}
+
+  CoreRun run(hw::Program program) {
+    program.commands.push_back(hw::test::empty_command(hw::Opcode::kEnd));
+    const std::vector<std::uint8_t> image = hw::encode_program(program);
+    std::copy(image.begin(), image.end(), memory_.begin() + kAt);
+    return core_->run({program, kAt}, ports(), memory_, nullptr);
+  }
+  static CoreMemory ports() {
+    const ReadAnswers reads{CoreRtl::kBeatBytes, 5, 5, 0, 1};
+    return {reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
+  }
+  void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
+    hw::Program program;
+    program.chains = {chain};
+    program.commands = {matmul_of(0, 0), command};
+    try {
+      (void)run(program);
+      ADD_FAILURE() << "it went on";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find("is none for the RTL"), std::string::npos);
+    }
+  }
+  static hw::Command store_of(std::uint32_t m, std::uint32_t n, std::uint32_t to) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
+    auto& store = *command.as<hw::cmd::Store>();
+    store.m = m;
+    store.n = n;
+    store.from = {0, (n + 3) / 4 * 4};
+    store.to = {to, 4 * n};
+    return command;
+  }
+  static hw::Chain chain_of(hw::StageOp op, hw::Operand operand, std::size_t stages = 1) {
+    hw::Chain chain;
+    chain.stages.resize(stages);
+    for (hw::Stage& stage : chain.stages) {
+      stage.op = op;
+      stage.operand = operand;
+    }
+    return chain;
+  }
+
+  static constexpr std::uint64_t kAt = 12'288;
+  std::vector<std::uint8_t> memory_;
+  const std::unique_ptr<CoreRtl> core_ = make_core(kCoreChecks);
+};
+
+// Each waits for the one before: nothing is lost between two units.
+TEST_F(CorePrograms, StartWithTheCycleInWhichTheirOperandsAreThere) {
+  hw::Program program;
+  program.chains.resize(1);
+  hw::Command product = matmul_of(0, 0);
+  product.as<hw::cmd::Matmul>()->m = 64;  // until the store has been fetched
+  program.commands = {load_of(64, 32, 0), product, store_of(4, 4, 256)};
+  const CoreRun times = run(program);
+  const auto& [load, matmul, store] =
+      std::tie(times.commands[0], times.commands[1], times.commands[2]);
+  EXPECT_EQ(matmul.started, load.completed);
+  EXPECT_EQ(matmul.completed, matmul.started + 74 + 3) << "latency 74, and three cycles";
+  EXPECT_EQ(store.started, matmul.completed);
+  ASSERT_EQ(times.writes.size(), 4U);
+  EXPECT_EQ(times.writes[0].issued, store.started + 3) << "read, queued, sent";
+  EXPECT_EQ(store.completed, times.writes[3].done);
+  EXPECT_EQ(times.done, store.completed + 1);
+}
+
+TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
+  const auto changed = [](auto change) {
+    hw::Command command = matmul_of(0, 0);
+    change(*command.as<hw::cmd::Matmul>());
+    return command;
+  };
+  expect_stop(changed([](auto& matmul) { matmul.b_transposed = true; }));
+  expect_stop(changed([](auto& matmul) { matmul.c.address = 2; }));
+  expect_stop(changed([](auto& matmul) { matmul.c.pitch = 5; }));
+  expect_stop(changed([](auto& matmul) { matmul.m = 0; }));
+  expect_stop(changed([](auto& matmul) { matmul.n = 0; }));
+  expect_stop(changed([](auto& matmul) { matmul.k = 0; }));
+}
+
+TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
+  hw::Command sums = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+  sums.as<hw::cmd::Load>()->m = sums.as<hw::cmd::Load>()->n = 1;
+  expect_stop(sums);
+  hw::Command packed = load_of(64, 16, 0);
+  packed.as<hw::cmd::Load>()->m = 32;
+  packed.as<hw::cmd::Load>()->packed = true;
+  expect_stop(packed);
+}
+
+TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
+  using Op = hw::StageOp;
+  const hw::Command store = store_of(2, 4, 256);
+  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kTensor));
+  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kSaved));
+  expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
+  expect_stop(store, chain_of(Op::kSoftmax, hw::Operand::kImmediate));
+  hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate);
+  side.stages[0].side = hw::Reduction::kRowMax;
+  expect_stop(store, side);
+  const hw::Chain bias = chain_of(Op::kAdd, hw::Operand::kChannel);
+  expect_stop(store_of(1, CoreRtl::kParameterColumns + 1, 256), bias);
+  hw::Command unaligned = store;
+  unaligned.as<hw::cmd::Result>()->from.address = 1;
+  expect_stop(unaligned);
+  hw::Command empty = store;
+  empty.as<hw::cmd::Result>()->m = 0;
+  expect_stop(empty);
+  hw::Program program;  // what they would do with one column less
+  program.chains = {bias};
+  program.commands = {store_of(1, CoreRtl::kParameterColumns, 256)};
+  EXPECT_NO_THROW((void)run(program));
+  EXPECT_FALSE(core_->failed());
+}
+
+TEST_F(CorePrograms, SayThatAMemoryRefused) {
+  hw::Program program;
+  program.chains.resize(1);
+  program.commands = {store_of(1, 4, 256)};
+  (void)run(program);
+  EXPECT_FALSE(core_->error());
+  program.commands = {store_of(1, 4, 1 << 20)};
+  (void)run(program);
+  EXPECT_TRUE(core_->error());
+}
+
+TEST_F(CorePrograms, NeedAHeader) {
+  hw::Program program;
+  program.commands = {hw::test::empty_command(hw::Opcode::kEnd)};
+  EXPECT_THROW((void)core_->run({program, kAt}, ports(), memory_, nullptr), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace systole::testbench
