@@ -11,55 +11,27 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/printable.h"
-#include "model/checkpoint/llama_checkpoint.h"
+#include "hw/ring/pass_image.h"
+#include "hw/ring/pass_listing.h"
 #include "model/format/safetensors_writer.h"
-#include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
-#include "model/text/token_ids.h"
 #include "model/text/tokeniser.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/cli/common/wave_options.h"
+#include "testbench/cli/generate_options.h"
 #include "testbench/common/progress.h"
 #include "testbench/generation/generation.h"
-#include "testbench/generation/llama_generation.h"
 #include "testbench/generation/report_generation.h"
 #include "testbench/generation/ring_text.h"
-#include "testbench/network/networks.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/machine_json.h"
 #include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
 namespace {
-
-constexpr std::uint64_t kSeed = 1;
-/// Tokens of a Llama that --evaluate reads at a time.
-constexpr std::size_t kEvaluationWindow = 256;
-
-struct GenerateOptions {
-  MachineOptions machine;
-  std::optional<std::uint32_t> cores;
-  std::string profile;
-  std::string model = "kjv";
-  std::optional<std::string> prompt;
-  std::optional<std::uint32_t> input_tokens, output_tokens;
-  std::size_t top_k = 1;
-  std::optional<double> temperature;
-  std::uint64_t seed = kSeed;
-  std::size_t evaluate = 0;
-  std::string text, checkpoint;
-  bool check = false;
-  bool functional = true;
-  bool json = false;
-  std::string stats;
-  std::string timeline;
-  std::uint64_t timeline_passes = 1;
-  std::string report, outputs;
-  WaveOptions wave;
-};
 
 hw::Machine machine_of(const GenerateOptions& options) {
   MachineOptions machine = options.machine;
@@ -100,9 +72,26 @@ class LogitRows {
   std::vector<std::uint16_t> bits_;
 };
 
-std::string text_file(const GenerateOptions& options) {
-  return options.text.empty() ? data_file("data/kjv.safetensors") : options.text;
-}
+/// The programs of all cores for the pass that ends the prompt.
+class PassListing {
+ public:
+  void add(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+    text_.clear();
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      text_ += fmt::format("# core {}: {} instructions of {} bytes, at token {}\n", i,
+                           passes[i].instructions.size(), hw::dfx::instruction_bytes(), position);
+      text_ += hw::dfx::disassemble(passes[i]);
+    }
+  }
+  /// To the file, or nowhere if that is standard output.
+  void write(const std::string& path) const {
+    if (!path.empty() && path != kStandardOutput) hw::write_file_atomically(path, text_);
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 /// Logits beside those of float32.
 int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
@@ -140,125 +129,8 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
   files.writes("--outputs", options.outputs);
+  if (options.assembly != kStandardOutput) files.writes("--asm", options.assembly);
   list_wave_files(options.wave, files);
-}
-
-/// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
-bool is_llama(const GenerateOptions& options) {
-  if (!model::names_gpt_checkpoint(options.model)) return false;
-  const std::string path = model::find_gpt_checkpoint(options.model);
-  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) return true;
-  const model::Safetensors file = model::Safetensors::open(path);
-  if (!model::is_network_file(file) || !model::is_llama(model::read_network_document(file))) {
-    return false;
-  }
-  throw hw::InputError(hw::printable(path) +
-                       ": a Llama of real numbers, expected one of integers: systole quantise "
-                       "makes it");
-}
-
-/// Without one that is given: a machine with what such networks need.
-hw::Machine llama_machine(const GenerateOptions& options, bool four_bits) {
-  MachineOptions machine = options.machine;
-  if (machine.machine.empty()) {
-    machine.machine = "transformer";
-    std::vector<std::string> settings = {"datapath.residual_bits=24", "postop.row_statistics=4096"};
-    if (four_bits) settings.emplace_back("dma.expander_lanes=16");
-    machine.settings.insert(machine.settings.begin(), settings.begin(), settings.end());
-  }
-  return load_machine(machine);
-}
-
-void refuse_ring_options(const GenerateOptions& options) {
-  const auto refuse = [&](bool given, const char* option) {
-    if (!given) return;
-    throw hw::InputError(std::string(option) + ": of a ring of FP16 cores, expected none for " +
-                         hw::printable(options.model));
-  };
-  refuse(options.cores.has_value(), "--cores");
-  refuse(!options.profile.empty(), "--profile");
-  refuse(!options.timeline.empty(), "--timeline");
-  refuse(!options.report.empty(), "--report");
-  refuse(!options.outputs.empty(), "--outputs");
-  refuse(!options.functional, "--functional off");
-  if (options.wave.inferences != 1) {
-    throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");
-  }
-}
-
-/// Of an array, not a ring.
-int run_llama(const GenerateOptions& options) {
-  refuse_ring_options(options);
-  const std::string path = model::find_gpt_checkpoint(options.model);
-  const model::IntegerLlama llama = model::load_integer_llama(path);
-  const std::string metadata = model::network_tokeniser(path);
-  std::unique_ptr<model::Tokeniser> tokeniser;
-  if (!metadata.empty()) {
-    tokeniser = model::read_tokeniser(path, metadata, llama.shape.vocabulary);
-  }
-  const auto require_tokeniser = [&](const char* option) {
-    if (tokeniser) return;
-    throw hw::InputError(std::string(option) + ": " + hw::printable(path) +
-                         " has no tokeniser, expected --input-tokens");
-  };
-  JsonOutput stats(options.stats);
-  if (options.evaluate != 0) {
-    require_tokeniser("--evaluate");
-    std::optional<model::LlamaCheckpoint> checkpoint;
-    if (!options.checkpoint.empty()) {
-      checkpoint = model::read_llama_checkpoint(
-          model::NetworkFile(model::Safetensors::open(options.checkpoint)));
-    }
-    LlamaEvaluation evaluation;
-    {
-      Progress progress(options.evaluate);
-      evaluation =
-          evaluate(llama, checkpoint ? &*checkpoint : nullptr,
-                   tokeniser->encode(model::load_text(text_file(options))), options.evaluate,
-                   kEvaluationWindow, [&](std::size_t done) { progress.update(done); });
-    }
-    const nlohmann::ordered_json document = to_json(evaluation);
-    stats.write(document);
-    options.json ? print_json(document) : print_text(evaluation_text(evaluation));
-    return kExitOk;
-  }
-  const hw::Machine machine = llama_machine(options, llama.blocks.front().down.grouped);
-  check_datapath(options.model, machine, llama.datapath);
-  LlamaTask task;
-  if (options.prompt) {
-    require_tokeniser("--prompt");
-    task.prompt = tokeniser->encode(*options.prompt);
-    if (const auto end = tokeniser->end_of_text()) task.end = *end;
-  } else {
-    for (std::size_t i = 0; i < options.input_tokens.value_or(kDefaultPromptTokens); ++i) {
-      task.prompt.push_back(static_cast<std::int32_t>((i * 7919 + 31) % llama.shape.vocabulary));
-    }
-  }
-  task.tokens = options.output_tokens.value_or(kDefaultTokens);
-  task.check = options.check;
-  task.wave = options.wave;
-  LlamaGeneration generation;
-  {
-    SimulationBar bar;
-    task.progress = [&](const SimulationProgress& now) { bar.update(now); };
-    generation = generate(machine, llama, task);
-  }
-  nlohmann::ordered_json document = to_json(generation);
-  const std::string text = options.prompt ? tokeniser->decode(generation.tokens) : "";
-  if (options.prompt) {
-    document["prompt"] = *options.prompt;
-    document["text"] = text;
-  }
-  stats.write(document);
-  if (options.json) {
-    print_json(document);
-  } else {
-    print_text((options.prompt ? *options.prompt + text + "\n\n" : "") +
-               generation_text(generation) + "\n" +
-               block_table(generation.measurement.result.blocks));
-    if (generation.measurement.result.wave_is_cut_short) print_text(cut_wave_text(options.wave));
-  }
-  return generation.measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
 int run(const GenerateOptions& options) {
@@ -270,6 +142,9 @@ int run(const GenerateOptions& options) {
   }
   require_values(options.outputs, options.functional);
   if (is_llama(options)) return run_llama(options);
+  if (options.json && options.assembly == kStandardOutput) {
+    throw hw::InputError("--json and --asm -: both write to standard output, expected one");
+  }
   if (options.check || !options.checkpoint.empty()) {
     throw hw::InputError("--check, --checkpoint: of a Llama, found " +
                          hw::printable(options.model));
@@ -310,6 +185,12 @@ int run(const GenerateOptions& options) {
       rows.add(position, logits);
     };
   }
+  PassListing listing;
+  if (!options.assembly.empty()) {
+    task.on_pass = [&](std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+      if (position < task.prompt.size()) listing.add(position, passes);
+    };
+  }
   std::optional<hw::AtomicFile> file;
   std::deque<RingTimeline> timelines;
   bool recording = true;  // of the first passes
@@ -342,8 +223,11 @@ int run(const GenerateOptions& options) {
   if (file) file->commit();
   page.write(report.machine, document);
   if (!options.outputs.empty()) rows.write(options.outputs, task, report.generation.tokens);
+  listing.write(options.assembly);
   if (options.json) {
     print_json(document);
+  } else if (options.assembly == kStandardOutput) {
+    print_text(listing.text());
   } else {
     const bool has_text = options.functional && subject.tokeniser;
     print_text((has_text ? report.prompt + report.text + "\n\n" : "") + generation_text(report));
@@ -420,6 +304,11 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
+  command
+      .add_option("--asm", options->assembly,
+                  "list the pass that ends the prompt; -: standard output")
+      ->type_name("FILE|-")
+      ->excludes(evaluate);
   add_outputs(command, options->outputs);
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,
@@ -428,7 +317,8 @@ void add_generate_command(CLI::App& app, Action& action) {
                 "systole generate --cores 4 --evaluate 2000",
                 "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
                 "    --output-tokens 64 --functional off --json",
-                "systole generate --profile ideal --model gpt2-medium --functional off"});
+                "systole generate --profile ideal --model gpt2-medium --functional off",
+                "systole generate --cores 2 -p \"In the beginning\" -n 1 --asm pass.txt"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -8,6 +8,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/half.h"
 #include "hw/ring/instruction.h"
+#include "hw/ring/pass.h"
 #include "model/float/gpt.h"
 #include "model/float/logit_comparison.h"
 #include "testbench/rtl/drive/rtl_counts.h"
@@ -30,6 +31,8 @@ struct GenerationTask {
   /// Takes each token as it is chosen.
   std::function<void(std::uint32_t token)> on_token;
   std::function<void(std::size_t passes)> progress;  ///< before each
+  /// Takes the programs of all cores, by core, before each pass: of the tokens from `position` on.
+  std::function<void(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes)> on_pass;
   std::function<void(const tlm_model::dfx::InstructionTrace&)> observer;
   /// Takes the logits after every pass that computes them; with values only. `position`: the
   /// token's after which they come.

@@ -112,6 +112,7 @@ std::vector<const Pass*> RingRun::next(RingHost& host) {
     next.push_back(&passes_[i]);
   }
   ++result_.passes;
+  if (task_.on_pass) task_.on_pass(step.position, passes_);
   if (task_.progress) task_.progress(result_.passes);
   return next;
 }
