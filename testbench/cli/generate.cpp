@@ -72,10 +72,30 @@ class LogitRows {
   std::vector<std::uint16_t> bits_;
 };
 
-/// The programs of all cores for the pass that ends the prompt.
+/// The programs of all cores for the pass that ends the prompt, for a file or standard output.
 class PassListing {
  public:
-  void add(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+  /// Opened before the run. Nothing if the path is empty.
+  explicit PassListing(const std::string& path)
+      : wanted_(!path.empty()), is_printed_(path == kStandardOutput) {
+    if (wanted_ && !is_printed_) file_.emplace(path);
+  }
+  void take_from(GenerationTask& task) {
+    if (!wanted_) return;
+    task.on_pass = [this, &task](std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+      if (position < task.prompt.size()) list(position, passes);
+    };
+  }
+  void write() {
+    if (!file_) return;
+    file_->stream() << text_;
+    file_->commit();
+  }
+  [[nodiscard]] bool is_printed() const { return is_printed_; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void list(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
     text_.clear();
     for (std::size_t i = 0; i < passes.size(); ++i) {
       text_ += fmt::format("# core {}: {} instructions of {} bytes, at token {}\n", i,
@@ -83,13 +103,9 @@ class PassListing {
       text_ += hw::dfx::disassemble(passes[i]);
     }
   }
-  /// To the file, or nowhere if that is standard output.
-  void write(const std::string& path) const {
-    if (!path.empty() && path != kStandardOutput) hw::write_file_atomically(path, text_);
-  }
-  [[nodiscard]] const std::string& text() const { return text_; }
 
- private:
+  const bool wanted_, is_printed_;
+  std::optional<hw::AtomicFile> file_;
   std::string text_;
 };
 
@@ -185,12 +201,8 @@ int run(const GenerateOptions& options) {
       rows.add(position, logits);
     };
   }
-  PassListing listing;
-  if (!options.assembly.empty()) {
-    task.on_pass = [&](std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
-      if (position < task.prompt.size()) listing.add(position, passes);
-    };
-  }
+  PassListing listing(options.assembly);
+  listing.take_from(task);
   std::optional<hw::AtomicFile> file;
   std::deque<RingTimeline> timelines;
   bool recording = true;  // of the first passes
@@ -223,10 +235,10 @@ int run(const GenerateOptions& options) {
   if (file) file->commit();
   page.write(report.machine, document);
   if (!options.outputs.empty()) rows.write(options.outputs, task, report.generation.tokens);
-  listing.write(options.assembly);
+  listing.write();
   if (options.json) {
     print_json(document);
-  } else if (options.assembly == kStandardOutput) {
+  } else if (listing.is_printed()) {
     print_text(listing.text());
   } else {
     const bool has_text = options.functional && subject.tokeniser;
@@ -304,9 +316,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
-  command
-      .add_option("--asm", options->assembly,
-                  "list the pass that ends the prompt; -: standard output")
+  command.add_option("--asm", options->assembly, "list the last pass of the prompt; -: print it")
       ->type_name("FILE|-")
       ->excludes(evaluate);
   add_outputs(command, options->outputs);

@@ -71,9 +71,9 @@ SampledRun sample_run(const RunSubject& subject, const hw::Machine& machine) {
   const ProgramHead head = head_of(mapping, std::max(kLeastCycles, kHeadShare * expected));
   if (head.operators == mapping.tilings.size()) return simulate_run(subject, machine);
   const SimulationResult result = timing_of(subject, only_head(mapping, head), machine);
-  return {expected * static_cast<double>(result.cycles.front()) /
-              static_cast<double>(head.expected),
-          {}};
+  return {
+      expected * static_cast<double>(result.cycles.front()) / static_cast<double>(head.expected),
+      {}};
 }
 
 }  // namespace systole::testbench

@@ -124,14 +124,16 @@ class FieldDraws {
       field = static_cast<Field>(random_() >> random_() % 64);
     }
   }
-  std::uint32_t number(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+  std::uint32_t number(std::uint32_t below) {
+    return static_cast<std::uint32_t>(random_() % below);
+  }
 
  private:
   std::mt19937_64 random_;
 };
 
 TEST(PassListing, SaysEveryBitOfAPass) {
-  const std::uint64_t count = test::draws(2'000);
+  const std::uint64_t count = systole::test::draws(2'000);
   for (std::uint64_t seed = 0; seed < count; ++seed) {
     FieldDraws draws(seed);
     const std::uint32_t cores = 1 + draws.number(5);
@@ -169,7 +171,8 @@ TEST(PassListing, IsALineForEach) {
             "1 add phase=embedding second=scalar rows=0\n");
 }
 
-// An encoded instruction is its fields, one after the other: each shows at its place and nowhere else.
+// An encoded instruction is its fields, one after the other: each shows at its place and nowhere
+// else.
 TEST(PassListing, FieldsAreWhereTheEncodingHasThem) {
   const std::vector<InstructionField> fields = instruction_fields();
   const auto encoded = [](const Instruction& instruction) {

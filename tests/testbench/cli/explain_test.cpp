@@ -52,8 +52,9 @@ double cycles_with(const json& change, const std::string& preset, const Words& m
   const json machine = json_of({"machine", preset, "--json"});
   const double before = machine[key.substr(0, dot)][key.substr(dot + 1)];
   const auto after = static_cast<std::uint64_t>(before * change["factor"].get<double>());
-  Words run = {"run", "-m",          preset, "-n",    "1",
-               "--functional", "off", "--set",  key + "=" + std::to_string(after)};
+  Words run = {"run", "-m",    preset,
+               "-n",  "1",     "--functional",
+               "off", "--set", key + "=" + std::to_string(after)};
   run.insert(run.end(), model.begin(), model.end());
   return json_of(run)["cycles"];
 }

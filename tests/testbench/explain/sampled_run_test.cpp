@@ -68,7 +68,8 @@ TEST(ProgramHead, OfRealProgramsIsAProgram) {
     const mapper::Mapping& mapping = subject.mapping();
     std::size_t shortest = mapping.program.commands.size();
     for (int i = 0; i < 20; ++i) {
-      const double wanted = std::uniform_real_distribution<double>(0, 1)(random) * static_cast<double>(mapping.expected_cycles);
+      const double wanted = std::uniform_real_distribution<double>(0, 1)(random) *
+                            static_cast<double>(mapping.expected_cycles);
       const ProgramHead head = head_of(mapping, wanted);
       ASSERT_GE(static_cast<double>(head.expected), wanted);
       const mapper::Mapping part = only_head(mapping, head);
@@ -96,7 +97,9 @@ nlohmann::ordered_json both(const RunRequest& request, const hw::Machine& machin
         const SampledRun run = sample_run(subject, machine);
         return nlohmann::ordered_json{{"cycles", run.cycles}, {"whole", run.joules.has_value()}};
       },
-      [&] { return nlohmann::ordered_json{{"cycles", simulate_run(subject, machine).cycles}}; },
+      [&] {
+        return nlohmann::ordered_json{{"cycles", simulate_run(subject, machine).cycles}};
+      },
   });
   return {{"sampled", runs[0]["cycles"]},
           {"whole", runs[0]["whole"]},
