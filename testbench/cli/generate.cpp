@@ -179,6 +179,7 @@ int run(const GenerateOptions& options) {
   task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
+  task.batch = options.batch.value_or(1);
   std::optional<model::Sampler> sampler;
   if (options.top_k != 1) {
     sampler.emplace(
@@ -216,7 +217,7 @@ int run(const GenerateOptions& options) {
   if (!options.timeline.empty()) record(file.emplace(options.timeline).stream());
   if (page.wanted()) record(page.timeline());
   {
-    Progress progress(task.prompt.size() + task.tokens);
+    Progress progress((task.prompt.size() + task.tokens) * task.batch);
     task.progress = [&](std::size_t passes) {
       progress.update(passes - 1);
       if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
@@ -276,6 +277,10 @@ void add_generate_command(CLI::App& app, Action& action) {
                         .add_option("-n,--output-tokens", options->output_tokens,
                                     "tokens to generate; default: 64")
                         ->type_name("N"));
+  require_positive(
+      *command
+           .add_option("--batch", options->batch, "texts of the same prompt at once; default: 1")
+           ->type_name("N"));
   CLI::Option* const top_k =
       command
           .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")

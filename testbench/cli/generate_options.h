@@ -20,6 +20,7 @@ struct GenerateOptions {
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
+  std::optional<std::uint32_t> batch;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = kGenerationSeed;
