@@ -1,4 +1,5 @@
-"""What a point of a sweep costs, how many a minute there are, and what kills do to 2,000 of them.
+"""What a point of a sweep costs, how many a minute there are, what kills do to 2,000 of them, and how
+long a file of 100,000 results takes to answer.
 
 usage: script/python bench/sweep_bench.py [POINTS]    (default: 2000; some minutes on two cores)
 """
@@ -19,9 +20,11 @@ from pathlib import Path
 
 import systole
 from systole import InputError, Program, Store
+from systole.exploration.store import metrics_of
 
 SOURCE = Path(__file__).resolve().parents[1]
 KILLS = 10
+RESULTS = 100_000
 
 
 def cpu_seconds(program: Program, arguments: list[str], times: int = 5) -> float:
@@ -121,6 +124,34 @@ def killed(points: int, folder: Path) -> None:
     )
 
 
+def queried(results: int, folder: Path) -> None:
+    """A file of many results, each a real one's figures with other cycles; documents left out."""
+    one = systole.run("gemmini", "vit17", functional=False, limit=1)
+    figures = metrics_of(one.json)
+    settings = {"bus.width_bytes": 16, "dma.outstanding_reads": 8, "scratchpad.kib": 256}
+    with Store(folder / "many.sqlite") as store:
+        store.query("BEGIN")
+        for i in range(results):
+            metrics = figures | {"cycles": (i * 7919) % 100_003 + 1000}
+            store.query(
+                "INSERT INTO points VALUES (?, 'p', 'gemmini', 'vit17', ?, '{}', NULL, ?)",
+                (f"{i:064}", json.dumps(settings), json.dumps(metrics)),
+            )
+        store.query("COMMIT")
+    size = (folder / "many.sqlite").stat().st_size
+    queries = {
+        "the ten fastest": "SELECT key, metrics ->> '$.cycles' AS c FROM points ORDER BY c LIMIT 10",
+        "the fastest by bus width": "SELECT settings ->> '$.\"bus.width_bytes\"' AS width, "
+        "min(metrics ->> '$.cycles') FROM points GROUP BY width",
+    }
+    with Store(folder / "many.sqlite", read_only=True) as store:
+        for name, query in queries.items():
+            begin = time.process_time()
+            store.query(query)
+            spent = time.process_time() - begin
+            print(f"{name} of {results} results: {spent:.2f} s ({size / results:.0f} bytes a row)")
+
+
 def main() -> None:
     points = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     os.environ.setdefault("SYSTOLE_PROGRAM", str(SOURCE / "build/release/systole"))
@@ -131,6 +162,7 @@ def main() -> None:
         rate("vit65 on gemmini", "gemmini", "vit65", max(points // 8, 1), folder)
         rate("BERT-Base at 128", "transformer", "bert-base", max(points // 40, 1), folder)
         killed(points, folder)
+        queried(RESULTS, folder)
 
 
 main()

@@ -87,6 +87,10 @@ bool stream_is_alone(const Machine& m) {
   return m.stream.units == 0 ||
          (m.dfx.cores == 0 && m.attention.lines == 0 && m.unroller.loops == 0);
 }
+bool pipeline_gathers(const Machine& m) {
+  return m.ring.collective == dfx::Collective::kAllGather ||
+         m.dfx.parallelism == dfx::Parallelism::kIntraLayer;
+}
 bool ring_has_dram(const Machine& m) {
   return m.memory.model == MemoryModel::kDram || m.dfx.cores == 0;
 }
@@ -186,6 +190,7 @@ const std::vector<MachineRule>& machine_rules() {
        protection_is_timed},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
       {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
+      {{"ring.collective", "dfx.parallelism"}, "\"all-gather\" in a pipeline", pipeline_gathers},
       {{"stream.units", "stream.length"},
        "0, or a divisor of the length of a dot product",
        stream_tiles_are_whole},

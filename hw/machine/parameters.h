@@ -24,6 +24,12 @@ enum class ProjectionOrder { kValueFirst, kQueryFirst };
 /// Prompt tokens one at a time, or as many together as the matrix unit has partial sums.
 enum class Prefill { kSerial, kBatched };
 
+/// Whether every core works on a part of each layer, or on layers of its own.
+enum class Parallelism { kIntraLayer, kPipelined };
+
+/// Several texts one after the other, or as rows of a product that share its weights.
+enum class Batching { kSerial, kShared };
+
 enum class Placement { kHbm, kDdr };
 
 /// Whether a core waits for a whole exchange, or works on with the parts that have arrived.
@@ -44,6 +50,8 @@ struct Cores {
   HeadOrder heads = HeadOrder::kInterleaved;
   ProjectionOrder projections = ProjectionOrder::kValueFirst;
   Prefill prefill = Prefill::kSerial;
+  Parallelism parallelism = Parallelism::kIntraLayer;
+  Batching batching = Batching::kSerial;
   Placement lm_head = Placement::kHbm;
   bool prompt_logits = false;  ///< the LM head runs for every token of the prompt
   bool last_pass = false;      ///< the last token that is generated runs through the network too

@@ -86,7 +86,7 @@ struct Instruction {
   Second second = Second::kNone;
   bool gelu = false;
   bool has_bias = false;       ///< at `memory`
-  std::uint32_t rows = 1;      ///< of a Conv1d: inputs that share the weights
+  std::uint32_t rows = 1;      ///< of a Conv1d or an Mm: inputs that share the weights
   std::uint32_t pitch = 0;     ///< register elements between them
   std::uint32_t dst = 0;       ///< register element
   std::uint32_t src = 0;       ///< register element
@@ -102,7 +102,7 @@ struct Instruction {
   std::uint64_t scales = 0;        ///< of an int8 product: of its columns, in DDR
   std::uint64_t head_bytes = 0;    ///< from a head's cache to the next one's
   bool finds_largest = false;      ///< of an Mm: value and place of the largest to `winner`
-  std::uint32_t winner = 0;        ///< register element
+  std::uint32_t winner = 0;        ///< register element, of the first row
   std::uint32_t first_column = 0;  ///< of all cores' columns
   MatrixOperand weights;
 };

@@ -58,7 +58,7 @@ class InstructionCheck {
   void product() {
     const MatrixOperand& weights = i_.weights;
     const std::uint64_t lanes = machine_.matrix.unit(weights.int8).lanes;
-    require(i_.rows == 1 || (i_.op == Opcode::kConv1d && i_.rows != 0), "number of rows");
+    require(i_.rows == 1 || (i_.op != Opcode::kMaskedMm && i_.rows != 0), "number of rows");
     counts("rows", i_.rows);
     counts("K tiles", weights.k_tiles);
     counts("slices", weights.slices);
@@ -85,7 +85,7 @@ class InstructionCheck {
       scalars("maximum", i_.result, 1);
     }
     if (i_.finds_largest) {
-      registers("winner", i_.winner, depth_);
+      registers("winner", i_.winner + last_row, depth_);
       require(i_.elements <= columns, "column");
     }
   }

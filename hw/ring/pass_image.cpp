@@ -5,29 +5,12 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "hw/ring/instruction_fields.h"
 
 namespace systole::hw::dfx {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x50584644;  // "DFXP"
-
-/// Every field, in one order for both ways.
-template <typename Archive, typename AnyInstruction>
-void visit_fields(Archive& archive, AnyInstruction& i) {
-  archive(i.op, i.phase, i.second, i.gelu, i.has_bias, i.rows, i.pitch, i.dst, i.src, i.other,
-          i.elements, i.result, i.heads, i.token, i.exchange, i.constant.bits, i.memory, i.scales,
-          i.head_bytes, i.finds_largest, i.winner, i.first_column, i.weights.address,
-          i.weights.in_ddr, i.weights.int8, i.weights.k_tiles, i.weights.slices, i.weights.block);
-}
-
-class PassFields {
- public:
-  template <typename... Field>
-  void operator()(const Field&... fields) {
-    ((bytes += sizeof fields), ...);
-  }
-  std::size_t bytes = 0;
-};
 
 class PassWriterArchive {
  public:
@@ -71,11 +54,10 @@ class PassReaderArchive {
   bool bad_ = false;
 };
 
-std::size_t instruction_bytes() {
-  PassFields fields;
-  const Instruction any;
-  visit_fields(fields, any);
-  return fields.bytes;
+/// To or from an archive.
+template <typename Archive, typename AnyInstruction>
+void pass_through(Archive& archive, AnyInstruction& instruction) {
+  visit_fields([&](const char*, auto& field) { archive(field); }, instruction);
 }
 
 /// Bytes of an exchange among `cores`.
@@ -97,11 +79,29 @@ std::uint64_t whole_bytes(const PassHeader& header) {
          std::uint64_t{header.instructions} * instruction_bytes();
 }
 
+/// Of those so far.
+std::size_t instruction_bytes_of(const std::vector<InstructionField>& fields) {
+  return fields.empty() ? 0 : fields.back().offset + fields.back().bytes;
+}
+
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw InputError("pass: " + where + ": " + what);
 }
 
 }  // namespace
+
+std::vector<InstructionField> instruction_fields() {
+  std::vector<InstructionField> fields;
+  const Instruction any;
+  visit_fields(
+      [&](const char* name, const auto& field) {
+        fields.push_back({name, instruction_bytes_of(fields), sizeof field});
+      },
+      any);
+  return fields;
+}
+
+std::size_t instruction_bytes() { return instruction_bytes_of(instruction_fields()); }
 
 std::vector<std::uint8_t> encode_pass(const Pass& pass, std::uint32_t cores) {
   PassHeader header;
@@ -116,7 +116,7 @@ std::vector<std::uint8_t> encode_pass(const Pass& pass, std::uint32_t cores) {
     out(exchange.base, exchange.sums);
     for (const std::uint32_t bound : exchange.first) out(bound);
   }
-  for (const Instruction& instruction : pass.instructions) visit_fields(out, instruction);
+  for (const Instruction& instruction : pass.instructions) pass_through(out, instruction);
   return bytes;
 }
 
@@ -154,7 +154,7 @@ Pass decode_pass(const std::vector<std::uint8_t>& bytes, const Machine& machine,
   }
   pass.instructions.resize(header.instructions);
   for (std::uint32_t i = 0; i < header.instructions; ++i) {
-    visit_fields(in, pass.instructions[i]);
+    pass_through(in, pass.instructions[i]);
     const std::string problem = problem_of(pass.instructions[i], pass, machine, limits);
     if (!problem.empty()) refuse("instruction " + std::to_string(i), problem);
   }

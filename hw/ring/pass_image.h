@@ -9,7 +9,7 @@
 #include "hw/ring/pass.h"
 
 /// A pass as a program in memory, little endian: the header, then the exchanges, then the
-/// instructions, field by field in the order of hw/ring/instruction.h.
+/// instructions, field by field in the order of hw/ring/instruction_fields.h.
 ///
 /// | bytes      | content                                                                |
 /// |------------|------------------------------------------------------------------------|
@@ -23,6 +23,16 @@ namespace systole::hw::dfx {
 inline constexpr std::size_t kPassHeaderBytes = 20;
 /// Longer than any pass: bytes.
 inline constexpr std::uint32_t kMaxPassBytes = 1U << 30;
+
+/// A field of an encoded instruction.
+struct InstructionField {
+  std::string name;           ///< as listings have it
+  std::size_t offset, bytes;  ///< in the instruction
+};
+/// In the order of the encoding, without gaps.
+[[nodiscard]] std::vector<InstructionField> instruction_fields();
+/// Of an encoded instruction.
+[[nodiscard]] std::size_t instruction_bytes();
 
 [[nodiscard]] std::vector<std::uint8_t> encode_pass(const Pass& pass, std::uint32_t cores);
 

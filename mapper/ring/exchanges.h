@@ -7,6 +7,9 @@
 
 namespace systole::mapper::dfx {
 
+/// Of a pass, at most.
+inline constexpr std::uint32_t kMostRows = 256;
+
 /// Exchanges of a row of a pass, in the order of Pass::exchanges: the heads' outputs, their
 /// projection, the hidden layer, its output.
 enum RowExchange : std::uint32_t { kAttended, kProjected, kHidden, kOutput, kExchanges };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -85,7 +86,7 @@ DdrLayout lay_out_ddr(const TextShape& shape, const hw::Machine& machine, const 
 }
 
 HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const Sizes& sizes,
-                      const Part& part) {
+                      const Part& part, std::uint32_t texts) {
   // A tile is a beat of all channels, so rows of weights are read whole.
   Allocator memory(std::uint64_t{machine.hbm.channels} * machine.hbm.port_bytes);
   HbmLayout hbm;
@@ -98,7 +99,8 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
   };
   hbm.head_bytes = std::uint64_t{sizes.context} * sizes.head * kHalfBytes;
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
-    HbmLayout::Layer layer{};
+    HbmLayout::Layer& layer = hbm.layers.emplace_back();
+    if (i < part.layers.begin || i >= part.layers.end) continue;
     layer.value = matrix(sizes.width, own_heads * head_slices);
     layer.key = matrix(sizes.width, own_heads * head_slices);
     layer.query = matrix(sizes.width, own_heads * head_slices);
@@ -110,17 +112,31 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
         reduces ? matrix(round_up(std::max(part.hidden.size(), 1U) * sizes.columns, sizes.depth),
                          all_slices)
                 : matrix(sizes.hidden, part.projected.size());
-    hbm.layers.push_back(layer);
   }
   hbm.lm_head = machine.dfx.lm_head == Placement::kHbm ? matrix(sizes.width, part.vocabulary.size())
                                                        : MatrixOperand{};
   hbm.weight_bytes = memory.used();
-  for (HbmLayout::Layer& layer : hbm.layers) {
-    layer.keys = memory.take(hbm.head_bytes * own_heads);
-    layer.values = memory.take(hbm.head_bytes * own_heads);
+  hbm.text_bytes = hbm.head_bytes * own_heads;
+  for (std::uint32_t i = part.layers.begin; i < part.layers.end; ++i) {
+    hbm.layers[i].keys = memory.take(hbm.text_bytes * texts);
+    hbm.layers[i].values = memory.take(hbm.text_bytes * texts);
   }
   hbm.bytes = memory.used();
   return hbm;
+}
+
+/// Layers of a core of a pipeline: cuts where so many cores have had their share of all weights.
+Range stage_layers(const TextShape& shape, const Sizes& sizes, std::uint32_t cores,
+                   std::uint32_t core) {
+  const double width = sizes.width;
+  const double layer = width * (4.0 * shape.encoder.heads * sizes.head + 2.0 * sizes.hidden);
+  const double head = width * sizes.vocabulary;
+  const double all = layer * shape.encoder.layers + head;
+  const auto cut = [&](std::uint32_t i) {
+    const auto layers = static_cast<std::uint32_t>(std::lround(all * i / cores / layer));
+    return i == cores ? shape.encoder.layers : std::min(layers, shape.encoder.layers);
+  };
+  return {cut(core), cut(core + 1)};
 }
 
 void require_room(const char* memory, std::uint64_t needed, std::uint64_t mib, std::uint32_t core) {
@@ -148,13 +164,23 @@ Sizes::Sizes(const TextShape& shape, const hw::Machine& machine)
 Part::Part(const TextShape& shape, const hw::Machine& machine, std::uint32_t core) {
   const Sizes sizes(shape, machine);
   const std::uint32_t cores = machine.dfx.cores;
+  if (machine.dfx.parallelism == hw::dfx::Parallelism::kPipelined) {
+    layers = stage_layers(shape, sizes, cores, core);
+    heads = {0, shape.encoder.heads};
+    projected = {0, sizes.width / sizes.columns};
+    hidden = {0, sizes.hidden / sizes.columns};
+    vocabulary = {0, core + 1 == cores ? sizes.vocabulary / sizes.columns : 0};
+    return;
+  }
+  layers = {0, shape.encoder.layers};
   heads = split(shape.encoder.heads, cores, core);
   projected = split(sizes.width / sizes.columns, cores, core);
   hidden = split(sizes.hidden / sizes.columns, cores, core);
   vocabulary = split(sizes.vocabulary / sizes.columns, cores, core);
 }
 
-CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine, std::uint32_t core) {
+CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine, std::uint32_t core,
+                   std::uint32_t texts) {
   const Sizes sizes(shape, machine);
   if (sizes.head > machine.matrix.partial_sums * sizes.lanes) {
     throw hw::InputError(
@@ -163,7 +189,7 @@ CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine, std::uint
   }
   const Part part(shape, machine, core);
   CoreLayout layout{part, lay_out_ddr(shape, machine, sizes, part),
-                    lay_out_hbm(shape, machine, sizes, part)};
+                    lay_out_hbm(shape, machine, sizes, part, texts)};
   if (machine.dfx.lm_head == Placement::kDdr) {
     MatrixOperand& head = layout.hbm.lm_head;
     head = {layout.ddr.lm_head,

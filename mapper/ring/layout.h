@@ -28,8 +28,10 @@ struct Sizes {
 };
 
 /// What core `core` of the machine's does: heads for attention, slices of `columns` columns of
-/// the other products.
+/// the other products. Of a pipeline: all of some layers, as many weights for each core as can be
+/// with whole layers; the last core has the output vocabulary.
 struct Part {
+  Range layers;  ///< of them it has a part, or all
   Range heads;
   Range projected;   ///< slices of the attention's projection, and of the second FFN product
   Range hidden;      ///< slices of the first FFN product
@@ -60,11 +62,12 @@ struct DdrLayout {
 struct HbmLayout {
   struct Layer {
     hw::dfx::MatrixOperand value, key, query, projection, hidden, output;
-    std::uint64_t keys, values;  ///< caches, head after head
+    std::uint64_t keys, values;  ///< caches, text after text, head after head
   };
   std::vector<Layer> layers;
   hw::dfx::MatrixOperand lm_head;
   std::uint64_t head_bytes = 0;  ///< of a head's keys, or values
+  std::uint64_t text_bytes = 0;  ///< of a text's keys, or values, in a layer
   std::uint64_t weight_bytes = 0;
   std::uint64_t bytes = 0;
 };
@@ -75,8 +78,9 @@ struct CoreLayout {
   HbmLayout hbm;
 };
 
-/// Of core `core`. Throws InputError if it needs more memory than there is, and says how much.
+/// Of core `core`, with caches for so many texts. Throws InputError if it needs more memory than
+/// there is, and says how much.
 [[nodiscard]] CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine,
-                                 std::uint32_t core);
+                                 std::uint32_t core, std::uint32_t texts = 1);
 
 }  // namespace systole::mapper::dfx

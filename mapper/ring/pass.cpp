@@ -9,15 +9,18 @@
 
 namespace systole::mapper::dfx {
 
+using hw::dfx::Batching;
 using hw::dfx::Collective;
 using hw::dfx::Prefill;
 
-PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::uint32_t core)
+PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::uint32_t core,
+                     std::uint32_t texts)
     : shape_(shape),
       machine_(machine),
       core_(core),
+      texts_(texts),
       sizes_(shape, machine),
-      layout_(lay_out(shape, machine, core)) {
+      layout_(lay_out(shape, machine, core, texts)) {
   std::uint32_t next = 0;
   const auto take = [&](std::uint32_t elements) {
     const std::uint32_t at = next;
@@ -35,21 +38,8 @@ PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::ui
   registers_.attended = take(shape.encoder.heads * sizes_.head);
   registers_.projected = take(sizes_.width);
   registers_.hidden = take(sizes_.hidden);
-  registers_.pitch = next;
-  const std::uint32_t own_logits =
-      round_up(layout_.part.vocabulary.size() * sizes_.columns, sizes_.depth);
-  const std::uint32_t logits = own_logits + machine.dfx.cores * sizes_.depth;
-  const std::uint64_t file = std::uint64_t{machine.vector.registers} * sizes_.depth;
-  if (std::uint64_t{next} + logits > file) {
-    throw hw::InputError(fmt::format("vector.registers: found {}, expected at least {}",
-                                     machine.vector.registers, (next + logits) / sizes_.depth));
-  }
-  if (machine.dfx.prefill == Prefill::kBatched) {
-    const auto fitting = static_cast<std::uint32_t>((file - logits) / next);
-    max_rows_ = std::min(fitting, machine.matrix.partial_sums);
-  }
-  registers_.logits = max_rows_ * next;
-  registers_.winners = registers_.logits + own_logits;
+  if (is_pipelined()) registers_.handed = take(machine.dfx.cores * sizes_.width);
+  place_logits(next);
 
   const std::uint32_t cores = machine.dfx.cores;
   const bool sums = machine.ring.collective == Collective::kAllReduce;
@@ -63,8 +53,39 @@ PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::ui
   exchanges_[kOutput] = exchanges_[kProjected];
 }
 
-std::uint32_t PassMaker::register_elements() const {
-  return registers_.winners + machine_.dfx.cores * sizes_.depth;
+// Rows that share weights have the same registers from row to row, logits included. The rows of a
+// pipeline come one after the other: only their logits have to be kept.
+void PassMaker::place_logits(std::uint32_t next) {
+  const std::uint32_t own = round_up(layout_.part.vocabulary.size() * sizes_.columns, sizes_.depth);
+  const std::uint32_t logits = own + machine_.dfx.cores * sizes_.depth;
+  const std::uint64_t file = std::uint64_t{machine_.vector.registers} * sizes_.depth;
+  if (std::uint64_t{next} + logits > file) {
+    throw hw::InputError(fmt::format("vector.registers: found {}, expected at least {}",
+                                     machine_.vector.registers, (next + logits) / sizes_.depth));
+  }
+  const bool shares = texts_ > 1 && machine_.dfx.batching == Batching::kShared;
+  registers_.pitch = next;
+  registers_.logits = next;
+  if (is_pipelined()) {
+    registers_.logits_pitch = logits;
+    max_rows_ =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>((file - next) / logits, kMostRows));
+    register_elements_ = next + max_rows_ * logits;
+  } else if (shares) {
+    registers_.logits_pitch = registers_.pitch = next + logits;
+    const std::uint64_t fitting = file / registers_.pitch;
+    max_rows_ =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(fitting, machine_.matrix.partial_sums));
+    register_elements_ = max_rows_ * registers_.pitch;
+  } else {
+    if (machine_.dfx.prefill == Prefill::kBatched) {
+      const auto fitting = static_cast<std::uint32_t>((file - logits) / next);
+      max_rows_ = std::min(fitting, machine_.matrix.partial_sums);
+    }
+    registers_.logits = max_rows_ * next;
+    register_elements_ = registers_.logits + logits;
+  }
+  registers_.winners = registers_.logits + own;
 }
 
 }  // namespace systole::mapper::dfx

@@ -4,6 +4,7 @@
 
 #include "hw/ring/int8_gemv.h"
 #include "mapper/ring/exchanges.h"
+#include "mapper/ring/instruction_writer.h"
 #include "mapper/ring/pass.h"
 
 namespace systole::mapper::dfx {
@@ -16,7 +17,6 @@ using hw::dfx::MatrixOperand;
 using hw::dfx::Opcode;
 using hw::dfx::Phase;
 using hw::dfx::ProjectionOrder;
-using hw::dfx::Second;
 
 namespace {
 
@@ -25,37 +25,77 @@ constexpr double kNormEpsilon = 1e-5;
 
 // Scalars: those of a LayerNorm, two of each row that is quantised, then three of each head.
 enum : std::uint32_t { kMean, kVariance, kDeviation, kScale };
-constexpr std::uint32_t kMostRows = 256;
 constexpr std::uint32_t kInverse = kScale + kMostRows;
 constexpr std::uint32_t kHeadScalars = kInverse + kMostRows;
 
 }  // namespace
 
 /// Writes one pass.
-class PassWriter {
+class PassWriter : private InstructionWriter {
  public:
-  PassWriter(const PassMaker& maker, std::uint32_t rows, std::uint32_t position)
+  PassWriter(const PassMaker& maker, std::vector<PassRow> rows)
       : maker_(maker),
         sizes_(maker.sizes_),
         at_(maker.registers_),
         part_(maker.layout_.part),
-        rows_(rows),
-        position_(position),
+        cores_(maker.machine_.dfx.cores),
+        all_(std::move(rows)),
         reduces_(maker.machine_.ring.collective == Collective::kAllReduce) {}
 
-  Pass write(const std::vector<std::uint32_t>& ids, bool logits) {
-    exchanges();
-    for (std::uint32_t r = 0; r < rows_; ++r) embed(ids[r], r);
-    for (std::uint32_t i = 0; i < maker_.shape_.encoder.layers; ++i) layer(i);
-    if (logits) output_vocabulary();
+  Pass write(std::size_t first_logits) {
+    if (maker_.is_pipelined()) {
+      stages(first_logits);
+    } else {
+      rows_ = all_;
+      exchanges();
+      for (std::uint32_t r = 0; r < rows(); ++r) embed(r);
+      for (std::uint32_t i = 0; i < maker_.shape_.encoder.layers; ++i) layer(i);
+      if (first_logits < rows_.size())
+        output_vocabulary(static_cast<std::uint32_t>(first_logits), 0);
+    }
+    for (std::size_t r = first_logits; r < all_.size(); ++r) {
+      gather_winners(static_cast<std::uint32_t>(r - first_logits));
+    }
     drop_empty_products();
     return std::move(pass_);
   }
 
  private:
+  [[nodiscard]] std::uint32_t rows() const { return static_cast<std::uint32_t>(rows_.size()); }
+
+  /// In each step a core has the row that the core before it had one step ago. All hand on at the
+  /// end of a step, so that its stream is with the next core when that begins.
+  void stages(std::size_t first_logits) {
+    const std::uint32_t core = maker_.core_, width = sizes_.width;
+    pass_.exchanges.push_back({at_.handed, bounds(cores_, cores_, width), false});
+    const std::size_t steps = all_.size() + cores_ - 1;
+    for (std::size_t step = 0; step < steps; ++step) {
+      if (step >= core && step - core < all_.size()) {
+        const std::size_t number = step - core;
+        rows_ = {all_[number]};
+        if (core == 0) {
+          embed(0);
+        } else {
+          phase_ = Phase::kSync;
+          with_vector(Opcode::kLoad, at_.stream, 0, at_.handed + (core - 1) * width, width);
+        }
+        for (std::uint32_t i = part_.layers.begin; i < part_.layers.end; ++i) layer(i);
+        if (core + 1 < cores_) {
+          phase_ = Phase::kSync;
+          with_vector(Opcode::kLoad, at_.handed + core * width, 0, at_.stream, width);
+        } else if (number >= first_logits) {
+          output_vocabulary(0, static_cast<std::uint32_t>(number - first_logits));
+        }
+      }
+      if (cores_ == 1 || step + 1 == steps) continue;
+      phase_ = Phase::kSync;
+      put(Opcode::kSync).exchange = 0;
+    }
+  }
+
   /// Those of every row.
   void exchanges() {
-    for (std::uint32_t r = 0; r < rows_; ++r) {
+    for (std::uint32_t r = 0; r < rows(); ++r) {
       for (Exchange exchange : maker_.exchanges_) {
         exchange.base += r * at_.pitch;
         pass_.exchanges.push_back(std::move(exchange));
@@ -74,55 +114,6 @@ class PassWriter {
               all.end());
   }
 
-  Instruction& put(Opcode op) {
-    Instruction& instruction = pass_.instructions.emplace_back();
-    instruction.op = op;
-    instruction.phase = phase_;
-    return instruction;
-  }
-  Instruction& vector(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t elements) {
-    Instruction& instruction = put(op);
-    instruction.dst = dst;
-    instruction.src = src;
-    instruction.elements = elements;
-    return instruction;
-  }
-  void with_vector(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t other,
-                   std::uint32_t elements) {
-    Instruction& instruction = vector(op, dst, src, elements);
-    instruction.second = Second::kVector;
-    instruction.other = other;
-  }
-  void with_scalar(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t scalar,
-                   std::uint32_t elements) {
-    Instruction& instruction = vector(op, dst, src, elements);
-    instruction.second = Second::kScalar;
-    instruction.other = scalar;
-  }
-  void with_constant(Opcode op, std::uint32_t dst, std::uint32_t src, double constant,
-                     std::uint32_t elements) {
-    Instruction& instruction = vector(op, dst, src, elements);
-    instruction.second = Second::kConstant;
-    instruction.constant = hw::to_half(constant);
-  }
-  void with_memory(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint64_t memory,
-                   std::uint32_t elements) {
-    Instruction& instruction = vector(op, dst, src, elements);
-    instruction.second = Second::kMemory;
-    instruction.memory = memory;
-  }
-  void accumulate(std::uint32_t result, std::uint32_t src, double factor, std::uint32_t elements) {
-    Instruction& instruction = vector(Opcode::kAccum, 0, src, elements);
-    instruction.result = result;
-    instruction.constant = hw::to_half(factor);
-  }
-  void scalar(Opcode op, std::uint32_t result, std::uint32_t from, double constant) {
-    Instruction& instruction = put(op);
-    instruction.result = result;
-    instruction.second = Second::kScalar;
-    instruction.other = from;
-    instruction.constant = hw::to_half(constant);
-  }
   Instruction& product(Opcode op, std::uint32_t dst, std::uint32_t src,
                        const MatrixOperand& weights) {
     Instruction& instruction = put(op);
@@ -142,13 +133,13 @@ class PassWriter {
     with_scalar(Opcode::kQuantise, src, src, kInverse + r, elements);
   }
   void quantise_rows(std::uint32_t src, std::uint32_t elements) {
-    for (std::uint32_t r = 0; r < rows_; ++r) quantise(row(src, r), elements, r);
+    for (std::uint32_t r = 0; r < rows(); ++r) quantise(row(src, r), elements, r);
   }
   /// Of all rows. `column`: the first one's place among bias and scales.
   Instruction& conv(std::uint32_t dst, std::uint32_t src, const MatrixOperand& weights,
                     std::uint64_t bias, std::uint64_t scales, std::uint32_t column) {
     Instruction& instruction = product(Opcode::kConv1d, dst, src, weights);
-    instruction.rows = rows_;
+    instruction.rows = rows();
     instruction.pitch = at_.pitch;
     instruction.has_bias = true;
     instruction.memory = bias + std::uint64_t{column} * kHalfBytes;
@@ -157,9 +148,9 @@ class PassWriter {
     return instruction;
   }
   void sync(std::uint32_t exchange) {
-    if (maker_.machine_.dfx.cores == 1) return;
+    if (cores_ == 1 || maker_.is_pipelined()) return;
     phase_ = Phase::kSync;
-    for (std::uint32_t r = 0; r < rows_; ++r) {
+    for (std::uint32_t r = 0; r < rows(); ++r) {
       put(Opcode::kSync).exchange = r * kExchanges + exchange;
     }
   }
@@ -167,13 +158,14 @@ class PassWriter {
     return element + r * at_.pitch;
   }
 
-  void embed(std::uint32_t id, std::uint32_t r) {
+  void embed(std::uint32_t r) {
     phase_ = Phase::kEmbedding;
     const DdrLayout& ddr = maker_.layout_.ddr;
     const std::uint64_t row_bytes = std::uint64_t{sizes_.width} * kHalfBytes;
-    with_memory(Opcode::kLoad, row(at_.stream, r), 0, ddr.words + id * row_bytes, sizes_.width);
+    with_memory(Opcode::kLoad, row(at_.stream, r), 0, ddr.words + rows_[r].id * row_bytes,
+                sizes_.width);
     with_memory(Opcode::kAdd, row(at_.stream, r), row(at_.stream, r),
-                ddr.positions + (position_ + r) * row_bytes, sizes_.width);
+                ddr.positions + rows_[r].position * row_bytes, sizes_.width);
   }
 
   /// Of the stream. The squares are of deviations scaled by a power of two, near the root of their
@@ -198,10 +190,10 @@ class PassWriter {
   void layer(std::uint32_t index) {
     const DdrLayout::Layer& ddr = maker_.layout_.ddr.layers[index];
     const HbmLayout::Layer& hbm = maker_.layout_.hbm.layers[index];
-    for (std::uint32_t r = 0; r < rows_; ++r) norm(ddr.norm1, r);
+    for (std::uint32_t r = 0; r < rows(); ++r) norm(ddr.norm1, r);
     phase_ = Phase::kAttention;
     projections(ddr, hbm);
-    for (std::uint32_t r = 0; r < rows_; ++r) attention(hbm, r);
+    for (std::uint32_t r = 0; r < rows(); ++r) attention(hbm, r);
     if (!reduces_) sync(kAttended);
     phase_ = Phase::kAttention;
     // Of the cores that add up, each has the heads that it needs, and one of them the bias.
@@ -215,7 +207,7 @@ class PassWriter {
         .has_bias = biased;
     sync(kProjected);
     residual();
-    for (std::uint32_t r = 0; r < rows_; ++r) norm(ddr.norm2, r);
+    for (std::uint32_t r = 0; r < rows(); ++r) norm(ddr.norm2, r);
     phase_ = Phase::kFeedForward;
     const std::uint32_t hidden = part_.hidden.begin * sizes_.columns;
     quantise_rows(at_.normalised, sizes_.width);
@@ -233,7 +225,7 @@ class PassWriter {
 
   void residual() {
     phase_ = Phase::kResidual;
-    for (std::uint32_t r = 0; r < rows_; ++r) {
+    for (std::uint32_t r = 0; r < rows(); ++r) {
       with_vector(Opcode::kAdd, row(at_.stream, r), row(at_.stream, r), row(at_.projected, r),
                   sizes_.width);
     }
@@ -265,15 +257,20 @@ class PassWriter {
     }
   }
   void cache(Opcode op, std::uint32_t src, std::uint64_t memory) {
-    for (std::uint32_t r = 0; r < rows_; ++r) {
+    for (std::uint32_t r = 0; r < rows(); ++r) {
       Instruction& write = put(op);
       write.src = row(src, r);
       write.heads = part_.heads.size();
       write.elements = sizes_.head;
-      write.token = position_ + r;
-      write.memory = memory;
+      write.token = rows_[r].position;
+      write.memory = memory + of_text(r);
       write.head_bytes = maker_.layout_.hbm.head_bytes;
     }
+  }
+
+  /// Bytes from a layer's caches to those of a row's text.
+  [[nodiscard]] std::uint64_t of_text(std::uint32_t r) const {
+    return rows_[r].text * maker_.layout_.hbm.text_bytes;
   }
 
   void attention(const HbmLayout::Layer& hbm, std::uint32_t r) {
@@ -288,11 +285,11 @@ class PassWriter {
 
   void attention_step(const HbmLayout::Layer& hbm, std::uint32_t r, std::uint32_t head,
                       std::uint32_t step) {
-    const std::uint32_t tokens = position_ + r + 1;
+    const std::uint32_t tokens = rows_[r].position + 1;
     const std::uint32_t padded = round_up(tokens, sizes_.depth);
     const std::uint32_t scores = row(at_.scores + head * sizes_.context, r);
     const std::uint32_t maximum = kHeadScalars + 3 * head, sum = maximum + 1, inverse = sum + 1;
-    const std::uint64_t offset = head * maker_.layout_.hbm.head_bytes;
+    const std::uint64_t offset = of_text(r) + head * maker_.layout_.hbm.head_bytes;
     switch (step) {
       case 0: {
         MatrixOperand keys{hbm.keys + offset,
@@ -331,42 +328,59 @@ class PassWriter {
     }
   }
 
-  void output_vocabulary() {
-    norm(maker_.layout_.ddr.norm, rows_ - 1);
+  /// Of the rows from `first` on; `number`: which of the rows with logits that one is.
+  void output_vocabulary(std::uint32_t first, std::uint32_t number) {
+    for (std::uint32_t r = first; r < rows(); ++r) norm(maker_.layout_.ddr.norm, r);
     phase_ = Phase::kLmHead;
-    quantise(row(at_.normalised, rows_ - 1), sizes_.width, 0);
-    Instruction& head = product(Opcode::kMm, at_.logits, row(at_.normalised, rows_ - 1),
+    for (std::uint32_t r = first; r < rows(); ++r) {
+      quantise(row(at_.normalised, r), sizes_.width, r - first);
+    }
+    const std::uint32_t offset = number * at_.logits_pitch;
+    Instruction& head = product(Opcode::kMm, at_.logits + offset, row(at_.normalised, first),
                                 maker_.layout_.hbm.lm_head);
+    head.rows = rows() - first;
+    if (head.rows > 1) head.pitch = at_.pitch;
     head.other = kScale;
     head.scales = maker_.layout_.ddr.lm_head_scales +
                   std::uint64_t{part_.vocabulary.begin} * sizes_.columns * kHalfBytes;
     head.finds_largest = true;
-    head.winner = at_.winners + maker_.core_ * sizes_.depth;
+    head.winner = at_.winners + offset + maker_.core_ * sizes_.depth;
     head.first_column = part_.vocabulary.begin * sizes_.columns;
     // Columns after the vocabulary are no words.
     const std::uint32_t last = maker_.shape_.vocabulary;
     head.elements = std::min(head.elements, last - std::min(last, head.first_column));
-    if (maker_.machine_.dfx.cores == 1) return;
+  }
+
+  /// Of the row with logits that has this number.
+  void gather_winners(std::uint32_t number) {
+    if (cores_ == 1) return;
     phase_ = Phase::kSync;
     put(Opcode::kSync).exchange = static_cast<std::uint32_t>(pass_.exchanges.size());
     pass_.exchanges.push_back(
-        {at_.winners, bounds(maker_.machine_.dfx.cores, maker_.machine_.dfx.cores, sizes_.depth),
-         false});
+        {at_.winners + number * at_.logits_pitch, bounds(cores_, cores_, sizes_.depth), false});
   }
 
   const PassMaker& maker_;
   const Sizes& sizes_;
   const Registers& at_;
   const Part& part_;
-  const std::uint32_t rows_, position_;
+  const std::uint32_t cores_;
+  const std::vector<PassRow> all_;
+  std::vector<PassRow> rows_;  ///< of them: those that instructions are written for
   const bool reduces_;
-  Phase phase_ = Phase::kEmbedding;
-  Pass pass_;
 };
+
+Pass PassMaker::make(const std::vector<PassRow>& rows, std::size_t first_logits) const {
+  return PassWriter(*this, rows).write(std::min(first_logits, rows.size()));
+}
 
 Pass PassMaker::make(const std::vector<std::uint32_t>& ids, std::uint32_t position,
                      bool logits) const {
-  return PassWriter(*this, static_cast<std::uint32_t>(ids.size()), position).write(ids, logits);
+  std::vector<PassRow> rows;
+  for (const std::uint32_t id : ids) {
+    rows.push_back({id, position + static_cast<std::uint32_t>(rows.size()), 0});
+  }
+  return make(rows, rows.size() - (logits ? 1 : 0));
 }
 
 }  // namespace systole::mapper::dfx

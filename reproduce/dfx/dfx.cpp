@@ -43,6 +43,8 @@ void add_ideal(Reproduction& reproduction) { reproduction.add(dfx_ideal_section(
 
 void add_energy(Reproduction& reproduction) { reproduction.add(dfx_energy_section()); }
 
+void add_batch(Reproduction& reproduction) { reproduction.add(dfx_batch_section()); }
+
 void add_checks(Reproduction& reproduction) {
   reproduction.add(dfx_traffic_section());
   reproduction.add(dfx_sync_section());
@@ -54,10 +56,10 @@ void add_what_if(Reproduction& reproduction) {
   for (Plot& plot : dfx_what_if_plots(runs)) reproduction.plots.push_back(std::move(plot));
 }
 
-const std::vector<ReproductionPart> kDfxParts = {{"latency", add_latency}, {"sizes", add_sizes},
-                                                 {"shares", add_shares},   {"bounds", add_bounds},
-                                                 {"ideal", add_ideal},     {"energy", add_energy},
-                                                 {"checks", add_checks},   {"whatif", add_what_if}};
+const std::vector<ReproductionPart> kDfxParts = {
+    {"latency", add_latency}, {"sizes", add_sizes},   {"shares", add_shares},
+    {"bounds", add_bounds},   {"ideal", add_ideal},   {"energy", add_energy},
+    {"batch", add_batch},     {"checks", add_checks}, {"whatif", add_what_if}};
 
 }  // namespace
 

@@ -18,7 +18,8 @@ namespace systole::testbench {
 
 /// What `systole reproduce dfx` can do apart: "bounds" (from shapes alone), "latency" (GPT-2 345M),
 /// "sizes" (the others), "shares" (operations and time), "ideal" (without cost of control),
-/// "energy" (of a token), "checks" (syncs and bytes) and "whatif" (sweeps, for pictures).
+/// "energy" (of a token), "batch" (several texts, and a pipeline), "checks" (syncs and bytes) and
+/// "whatif" (sweeps, for pictures).
 [[nodiscard]] const std::vector<std::string>& dfx_parts();
 
 /// `parts` of dfx_parts(); none: all.
@@ -36,6 +37,7 @@ struct DfxTask {
   std::string machine = "dfx";
   std::vector<std::string> settings = {};  ///< "ring.hop_ns=300"
   std::uint32_t layers = 0;                ///< of the network's, which are alike; 0: all
+  std::uint32_t batch = 1;                 ///< texts side by side
 
   [[nodiscard]] std::string size() const { return name.substr(0, name.rfind(" x")); }
   /// All three throw hw::InputError if the name has no cores or no known size.
@@ -128,6 +130,8 @@ struct LayerOperations {
 [[nodiscard]] ReproductionSection dfx_efficiency_section(const DfxRun& one_core);
 /// Joules of a token: boards, events, and against a GPU.
 [[nodiscard]] ReproductionSection dfx_energy_section();
+/// Texts side by side, and layers divided among the cores.
+[[nodiscard]] ReproductionSection dfx_batch_section();
 /// A prompt token by token, and together.
 [[nodiscard]] ReproductionSection dfx_prompt_section();
 /// The other sizes, and GPUs.

@@ -45,6 +45,10 @@ ReproductionSection dfx_energy_section() {
   metrics["against gpu"] = gpu / (2 * kGpuText * metrics["1.5B x4"]);
   metrics["ratio"] =
       figure("gpu.throughput") * figure("gpu.watts") / large.task.make_machine().dfx.board_watts;
+  // What DFX's calculation would be: times faster, over what a board costs of a GPU.
+  const double price = figure("price.gpu") / figure("price.board");
+  metrics["cost by prices"] = figure("speed-up") * price;
+  metrics["cost of ours"] = gpu_ms / (2 * kGpuText * large.pass_milliseconds()) * price;
   metrics["price by throughput"] = figure("cost") / figure("gpu.throughput");
   metrics["price by latency"] = figure("cost") / figure("speed-up");
   return dfx_paper().section("energy", metrics, {{"few", std::to_string(kEnergyTokens)}});

@@ -30,6 +30,7 @@ nlohmann::ordered_json figures_of(const DfxTask& task) {
   generation.shape = task.make_shape();
   generation.prompt.assign(task.input, 0);
   generation.tokens = task.output;
+  generation.batch = task.batch;
   std::uint64_t syncs = 0, sync_cycles = 0, final_syncs = 0;
   generation.observer = [&](const tlm_model::dfx::InstructionTrace& trace) {
     if (trace.core != 0 || trace.instruction->op != hw::dfx::Opcode::kSync) return;

@@ -55,7 +55,7 @@ int run(const ExplainOptions& options) {
   const hw::Machine machine = load_machine(options.machine);
   const RunSubject subject(request_of(options), machine);
   ReportPage page(options.report);
-  std::vector<WhatIf> changes;
+  WhatIfs changes;
   if (!options.no_what_if) {
     BatchProgress progress;
     changes = what_if(request_of(options), machine, options.confirm);
@@ -81,9 +81,7 @@ int run(const ExplainOptions& options) {
   measurement.estimates = analysis::estimate(subject.mapping(), machine);
   ExplainReport report = explain_run(std::move(measurement), subject.mapping().program,
                                      analysis::lower_bound(subject.graph(), machine));
-  report.changes = std::move(changes);
-  relate(report.changes, report.explanation,
-         static_cast<double>(subject.mapping().expected_cycles));
+  report.changes = relate(std::move(changes), report.explanation);
   if (page.wanted()) {
     timeline->end();
     page.write(machine, to_json(report.measurement), explain_json(report));

@@ -11,6 +11,8 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "hw/ring/pass_image.h"
+#include "hw/ring/pass_listing.h"
 #include "model/format/safetensors_writer.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
@@ -76,6 +78,43 @@ class LogitRows {
   std::vector<std::uint16_t> bits_;
 };
 
+/// The programs of all cores for the pass that ends the prompt, for a file or standard output.
+class PassListing {
+ public:
+  /// Opened before the run. Nothing if the path is empty.
+  explicit PassListing(const std::string& path)
+      : wanted_(!path.empty()), is_printed_(path == kStandardOutput) {
+    if (wanted_ && !is_printed_) file_.emplace(path);
+  }
+  void take_from(GenerationTask& task) {
+    if (!wanted_) return;
+    task.on_pass = [this, &task](std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+      if (position < task.prompt.size()) list(position, passes);
+    };
+  }
+  void write() {
+    if (!file_) return;
+    file_->stream() << text_;
+    file_->commit();
+  }
+  [[nodiscard]] bool is_printed() const { return is_printed_; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void list(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
+    text_.clear();
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      text_ += fmt::format("# core {}: {} instructions of {} bytes, at token {}\n", i,
+                           passes[i].instructions.size(), hw::dfx::instruction_bytes(), position);
+      text_ += hw::dfx::disassemble(passes[i]);
+    }
+  }
+
+  const bool wanted_, is_printed_;
+  std::optional<hw::AtomicFile> file_;
+  std::string text_;
+};
+
 /// Logits beside those of float32.
 int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
                    const RingText& subject) {
@@ -112,6 +151,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
   files.writes("--outputs", options.outputs);
+  if (options.assembly != kStandardOutput) files.writes("--asm", options.assembly);
   list_wave_files(options.wave, files);
 }
 
@@ -124,6 +164,9 @@ int run(const GenerateOptions& options) {
   }
   require_values(options.outputs, options.functional);
   if (is_llama(options)) return run_llama(options);
+  if (options.json && options.assembly == kStandardOutput) {
+    throw hw::InputError("--json and --asm -: both write to standard output, expected one");
+  }
   if (options.check || !options.checkpoint.empty()) {
     throw hw::InputError("--check, --checkpoint: of a Llama, found " +
                          hw::printable(options.model));
@@ -148,6 +191,7 @@ int run(const GenerateOptions& options) {
   task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
+  task.batch = options.batch.value_or(1);
   std::optional<model::Sampler> sampler;
   if (options.top_k != 1) {
     sampler.emplace(
@@ -170,6 +214,8 @@ int run(const GenerateOptions& options) {
       rows.add(position, logits);
     };
   }
+  PassListing listing(options.assembly);
+  listing.take_from(task);
   std::optional<hw::AtomicFile> file;
   std::deque<RingTimeline> timelines;
   bool recording = true;  // of the first passes
@@ -183,7 +229,7 @@ int run(const GenerateOptions& options) {
   if (!options.timeline.empty()) record(file.emplace(options.timeline).stream());
   if (page.wanted()) record(page.timeline());
   {
-    Progress progress(task.prompt.size() + task.tokens);
+    Progress progress((task.prompt.size() + task.tokens) * task.batch);
     task.progress = [&](std::size_t passes) {
       progress.update(passes - 1);
       if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
@@ -202,8 +248,11 @@ int run(const GenerateOptions& options) {
   if (file) file->commit();
   page.write(report.machine, document);
   if (!options.outputs.empty()) rows.write(options.outputs, task, report.generation.tokens);
+  listing.write();
   if (options.json) {
     print_json(document);
+  } else if (listing.is_printed()) {
+    print_text(listing.text());
   } else {
     const bool has_text = options.functional && subject.tokeniser;
     print_text((has_text ? report.prompt + report.text + "\n\n" : "") + generation_text(report));
@@ -240,6 +289,10 @@ void add_generate_command(CLI::App& app, Action& action) {
                         .add_option("-n,--output-tokens", options->output_tokens,
                                     "tokens to generate; default: 64")
                         ->type_name("N"));
+  require_positive(
+      *command
+           .add_option("--batch", options->batch, "texts of the same prompt at once; default: 1")
+           ->type_name("N"));
   CLI::Option* const top_k =
       command
           .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")
@@ -280,6 +333,9 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
+  command.add_option("--asm", options->assembly, "list the last pass of the prompt; -: print it")
+      ->type_name("FILE|-")
+      ->excludes(evaluate);
   add_tensors(command, options->tensors, add_outputs(command, options->outputs));
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,
@@ -288,7 +344,8 @@ void add_generate_command(CLI::App& app, Action& action) {
                 "systole generate --cores 4 --evaluate 2000",
                 "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
                 "    --output-tokens 64 --functional off --json",
-                "systole generate --profile ideal --model gpt2-medium --functional off"});
+                "systole generate --profile ideal --model gpt2-medium --functional off",
+                "systole generate --cores 2 -p \"In the beginning\" -n 1 --asm pass.txt"});
   set_action(command, action, options, list_files, run);
 }
 

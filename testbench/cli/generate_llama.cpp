@@ -52,6 +52,8 @@ void refuse_ring_options(const GenerateOptions& options) {
   refuse(!options.timeline.empty(), "--timeline");
   refuse(!options.report.empty(), "--report");
   refuse(options.top_k != 1, "--top-k");
+  refuse(!options.assembly.empty(), "--asm");
+  refuse(options.batch.has_value(), "--batch");
   refuse(!options.functional, "--functional off");
   if (options.wave.inferences != 1) {
     throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");

@@ -26,7 +26,6 @@
 namespace systole::testbench {
 namespace {
 
-constexpr const char* kStandardOutput = "-";
 constexpr const char* kObjectiveKey = "mapper.objective";
 
 struct MapOptions {

@@ -9,8 +9,7 @@
 #include "hw/description/machine_rules.h"
 #include "hw/memory/fixed_memory.h"
 #include "testbench/common/side_by_side.h"
-#include "testbench/run/rtl_blocks.h"
-#include "testbench/run/simulation.h"
+#include "testbench/explain/sampled_run.h"
 
 namespace systole::testbench {
 namespace {
@@ -135,25 +134,29 @@ WhatIf::Outcome outcome(const hw::Machine& machine, double cycles) {
   return {cycles, cycles / (machine.core.clock_mhz * 1e6), {}};
 }
 
-nlohmann::ordered_json expected_cycles(const RunRequest& request, const hw::Machine& machine) {
+/// As experiments report it: a prediction, and if it is more than that, the simulation.
+nlohmann::ordered_json to_json(const SampledRun& run) {
+  nlohmann::ordered_json document = {{"cycles", run.cycles}};
+  if (run.joules) document["joules"] = *run.joules;
+  return document;
+}
+
+nlohmann::ordered_json sampled(const RunRequest& request, const hw::Machine& machine) {
   try {
-    return {{"cycles", RunSubject(request, machine).mapping().expected_cycles}};
+    return to_json(sample_run(RunSubject(request, machine), machine));
   } catch (const hw::InputError& error) {
     return {{"refused", error.what()}};
   }
 }
 
 nlohmann::ordered_json simulated(const RunRequest& request, const hw::Machine& machine) {
-  const RunSubject subject(request, machine);
-  SimulationOptions options;
-  options.functional = false;
-  options.next_step = subject.next_step();
-  RtlReport rtl;
-  const SimulationResult result =
-      simulate(subject.graph(), subject.mapping(), machine, make_engines(machine, {}, rtl),
-               subject.inputs(), options);
-  return {{"cycles", result.cycles.front()},
-          {"joules", hw::energy_of(result.events, machine).total()}};
+  return to_json(simulate_run(RunSubject(request, machine), machine));
+}
+
+WhatIf::Outcome simulated_outcome(const hw::Machine& machine, const nlohmann::ordered_json& run) {
+  WhatIf::Outcome result = outcome(machine, run["cycles"].get<double>());
+  result.joules = run["joules"].get<double>();
+  return result;
 }
 
 /// The least time first.
@@ -164,58 +167,68 @@ void sort_by_time(std::vector<WhatIf>& changes) {
   });
 }
 
+/// Simulates as a whole what was not, of the `confirm` with the least time.
+void confirm_best(std::vector<WhatIf>& changes, const RunRequest& request, std::size_t confirm) {
+  std::vector<WhatIf*> open;
+  for (std::size_t i = 0; i < std::min(confirm, changes.size()); ++i) {
+    if (changes[i].predicted && !changes[i].simulated) open.push_back(&changes[i]);
+  }
+  std::vector<Experiment> experiments;
+  experiments.reserve(open.size());
+  for (const WhatIf* each : open) {
+    experiments.push_back([&request, each] { return simulated(request, each->machine); });
+  }
+  const std::vector<nlohmann::ordered_json> runs = run_side_by_side(experiments);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    open[i]->simulated = simulated_outcome(open[i]->machine, runs[i]);
+  }
+}
+
 }  // namespace
 
-std::vector<WhatIf> what_if(const RunRequest& request, const hw::Machine& machine,
-                            std::size_t confirm) {
-  std::vector<WhatIf> changes;
+WhatIfs what_if(const RunRequest& request, const hw::Machine& machine, std::size_t confirm) {
+  WhatIfs result;
+  std::vector<WhatIf>& changes = result.changes;
   for (const Resource& resource : kResources) {
     const std::optional<hw::KeyValue> value = changed(machine, resource);
     if (value) changes.push_back(change(machine, resource, *value));
   }
   std::vector<Experiment> experiments;
+  experiments.push_back([&] { return sampled(request, machine); });
   for (const WhatIf& each : changes) {
     experiments.push_back([&request, &each] {
-      return each.refused.empty() ? expected_cycles(request, each.machine)
+      return each.refused.empty() ? sampled(request, each.machine)
                                   : nlohmann::ordered_json{{"refused", each.refused}};
     });
   }
   const std::vector<nlohmann::ordered_json> found = run_side_by_side(experiments);
+  result.expected = found.front()["cycles"].get<double>();
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    if (found[i].contains("refused")) {
-      changes[i].refused = found[i]["refused"].get<std::string>();
-    } else {
-      changes[i].predicted = outcome(changes[i].machine, found[i]["cycles"].get<double>());
+    const nlohmann::ordered_json& run = found[i + 1];
+    if (run.contains("refused")) {
+      changes[i].refused = run["refused"].get<std::string>();
+      continue;
     }
+    changes[i].predicted = outcome(changes[i].machine, run["cycles"].get<double>());
+    if (run.contains("joules")) changes[i].simulated = simulated_outcome(changes[i].machine, run);
   }
   sort_by_time(changes);
-  const auto possible = std::count_if(changes.begin(), changes.end(),
-                                      [](const WhatIf& each) { return each.predicted; });
-  confirm = std::min(confirm, static_cast<std::size_t>(possible));
-  experiments.clear();
-  for (std::size_t i = 0; i < confirm; ++i) {
-    experiments.push_back(
-        [&request, &each = changes[i]] { return simulated(request, each.machine); });
-  }
-  const std::vector<nlohmann::ordered_json> runs = run_side_by_side(experiments);
-  for (std::size_t i = 0; i < confirm; ++i) {
-    changes[i].simulated = outcome(changes[i].machine, runs[i]["cycles"].get<double>());
-    changes[i].simulated->joules = runs[i]["joules"].get<double>();
-  }
-  return changes;
+  confirm_best(changes, request, confirm);
+  return result;
 }
 
-void relate(std::vector<WhatIf>& changes, const Explanation& run, double expected) {
-  for (WhatIf& change : changes) {
+std::vector<WhatIf> relate(WhatIfs found, const Explanation& run) {
+  const double scale = static_cast<double>(run.cycles) / found.expected;
+  for (WhatIf& change : found.changes) {
     const auto* const resource =
         std::find_if(kResources.begin(), kResources.end(),
                      [&](const Resource& each) { return change.key == each.key; });
     change.on_path = on_path(run, resource->acts);
     if (!change.predicted) continue;
-    change.predicted = outcome(
-        change.machine, static_cast<double>(run.cycles) * change.predicted->cycles / expected);
+    change.predicted = outcome(change.machine, change.predicted->cycles * scale);
   }
-  sort_by_time(changes);
+  sort_by_time(found.changes);
+  return std::move(found.changes);
 }
 
 }  // namespace systole::testbench

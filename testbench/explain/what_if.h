@@ -34,16 +34,22 @@ struct WhatIf {
   [[nodiscard]] const Outcome& outcome() const { return simulated ? *simulated : *predicted; }
 };
 
-/// Each resource of the machine doubled and each latency halved, one at a time, with the cycles
-/// that the mapper expects; the `confirm` with the least time are simulated as well. To be called
-/// before this process simulates anything, and with one thread: work runs side by side in copies of
-/// it.
-[[nodiscard]] std::vector<WhatIf> what_if(const RunRequest& request, const hw::Machine& machine,
-                                          std::size_t confirm);
+/// Changes of a machine, and the machine as it is.
+struct WhatIfs {
+  std::vector<WhatIf> changes;
+  double expected = 0;  ///< cycles of the machine as it is, by sample_run(); 0: no changes
+};
 
-/// Relates the changes to the run as it was: predicted are its cycles times what the mapper expects
-/// after the change over `expected`, what it expected of the run. The largest gain comes first,
-/// what was refused last.
-void relate(std::vector<WhatIf>& changes, const Explanation& run, double expected);
+/// Each resource of the machine doubled and each latency halved, one at a time, with the cycles
+/// that sample_run() expects; the `confirm` with the least time are simulated as a whole, if they
+/// were not. To be called before this process simulates anything, and with one thread: work runs
+/// side by side in copies of it.
+[[nodiscard]] WhatIfs what_if(const RunRequest& request, const hw::Machine& machine,
+                              std::size_t confirm);
+
+/// Relates the changes to the run as it was: predicted are its cycles times what is expected after
+/// the change over what was expected of the run. The largest gain comes first, what was refused
+/// last.
+[[nodiscard]] std::vector<WhatIf> relate(WhatIfs found, const Explanation& run);
 
 }  // namespace systole::testbench

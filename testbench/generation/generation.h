@@ -8,6 +8,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/half.h"
 #include "hw/ring/instruction.h"
+#include "hw/ring/pass.h"
 #include "model/float/gpt.h"
 #include "model/float/logit_comparison.h"
 #include "testbench/rtl/drive/rtl_counts.h"
@@ -23,16 +24,21 @@ struct GenerationTask {
   model::TextShape shape;
   const model::Gpt* gpt = nullptr;    ///< nullptr: timing only
   std::vector<std::uint32_t> prompt;  ///< at least one token; only the number counts without values
-  std::uint32_t tokens = 1;           ///< to be generated
+  std::uint32_t tokens = 1;           ///< to be generated, of each text
+  /// Texts side by side, at least one: so many that go on from the prompt, or of `texts`, which are
+  /// then of one length each time.
+  std::uint32_t batch = 1;
   /// The next token of these logits, which the host reads for it; empty: the cores choose the
   /// largest themselves.
   std::function<std::uint32_t(const std::vector<hw::Half>& logits)> sample;
-  /// Takes each token as it is chosen.
+  /// Takes each token of the first text as it is chosen.
   std::function<void(std::uint32_t token)> on_token;
   std::function<void(std::size_t passes)> progress;  ///< before each
+  /// Takes the programs of all cores, by core, before each pass: of the tokens from `position` on.
+  std::function<void(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes)> on_pass;
   std::function<void(const tlm_model::dfx::InstructionTrace&)> observer;
-  /// Takes the logits after every pass that computes them; with values only. `position`: the
-  /// token's after which they come.
+  /// Takes the logits after every pass that computes them, of several texts one after the other;
+  /// with values only. `position`: the token's after which they come.
   std::function<void(std::uint32_t position, const std::vector<hw::Half>& logits)> on_logits;
   /// Texts that run through the network one after the other, in the place of a prompt and what is
   /// generated: none is, and logits are computed after every token.
@@ -42,8 +48,9 @@ struct GenerationTask {
 };
 
 struct Generation : MachineRun {
-  std::vector<std::uint32_t> tokens;          ///< generated
-  std::vector<std::vector<hw::Half>> logits;  ///< of each of them, if they were to be kept
+  std::vector<std::uint32_t> tokens;               ///< generated, of the first text
+  std::vector<std::vector<std::uint32_t>> others;  ///< of the other texts
+  std::vector<std::vector<hw::Half>> logits;       ///< of each of them, if they were to be kept
   std::uint64_t passes = 0;
   std::uint64_t total_ps = 0;        ///< from the host's start to its notice of the end
   std::uint64_t first_token_ps = 0;  ///< until the first token was chosen

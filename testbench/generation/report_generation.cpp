@@ -57,7 +57,8 @@ double GenerationReport::first_token_milliseconds() const {
   return static_cast<double>(generation.first_token_ps) / kPsPerMs;
 }
 double GenerationReport::tokens_per_second() const {
-  return static_cast<double>(generation.tokens.size()) / milliseconds() * 1e3;
+  const std::size_t texts = 1 + generation.others.size();
+  return static_cast<double>(texts * generation.tokens.size()) / milliseconds() * 1e3;
 }
 double GenerationReport::tokens_per_joule() const {
   return tokens_per_second() / (machine.dfx.board_watts * machine.dfx.cores);
@@ -87,6 +88,12 @@ std::string generation_text(const GenerationReport& report) {
   facts.add("pass",
             fmt::format("{:.4f} ms mean, {:.4f} ms the last", mean_pass_milliseconds(report),
                         static_cast<double>(g.last_pass_ps) / kPsPerMs));
+  if (!g.others.empty()) {
+    facts.add("batch", fmt::format("{} texts side by side, {}", 1 + g.others.size(),
+                                   report.machine.dfx.batching == hw::dfx::Batching::kShared
+                                       ? "sharing weights"
+                                       : "one after the other"));
+  }
   facts.add("speed", fmt::format("{:.2f} tokens/s, {:.4f} tokens/J ({} W a board)",
                                  report.tokens_per_second(), report.tokens_per_joule(),
                                  machine.dfx.board_watts));
@@ -120,6 +127,7 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
   json["functional"] = report.functional;
   json["input_tokens"] = report.input_tokens;
   json["output_tokens"] = g.tokens.size();
+  json["batch"] = 1 + g.others.size();
   json["passes"] = g.passes;
   json["milliseconds"] = report.milliseconds();
   json["first_token_milliseconds"] = report.first_token_milliseconds();
@@ -137,6 +145,7 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
   json["link_bytes"] = g.link_bytes;
   if (report.functional) {
     json["tokens"] = g.tokens;
+    if (!g.others.empty()) json["other_tokens"] = g.others;
     if (!report.seeded) {
       json["prompt"] = report.prompt;
       json["text"] = report.text;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/round.h"
 #include "hw/ring/ring_map.h"
+#include "mapper/ring/exchanges.h"
 #include "mapper/ring/image.h"
 #include "testbench/rtl/engine/engines.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using mapper::dfx::Pass;
 using mapper::dfx::PassMaker;
+using mapper::dfx::PassRow;
 using tlm_model::dfx::RingHost;
 using tlm_model::dfx::RingPlace;
 
@@ -34,14 +36,20 @@ void check_text(const GenerationTask& task) {
   }
 }
 
+/// Register element of the logits of a row; `number`: which of the rows with logits.
+std::uint32_t logits_of(const PassMaker& maker, std::uint32_t number) {
+  return maker.registers().logits + number * maker.registers().logits_pitch;
+}
+
 }  // namespace
 
 RingRun::RingRun(const hw::Machine& machine, const GenerationTask& task)
     : machine_(machine), task_(task) {
   check_text(task);
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
-    makers_.push_back(std::make_unique<PassMaker>(task.shape, machine, i));
+    makers_.push_back(std::make_unique<PassMaker>(task.shape, machine, i, task.batch));
   }
+  generated_.resize(task.batch);
   passes_.resize(makers_.size());
 }
 
@@ -102,55 +110,103 @@ hw::MemoryImage RingRun::ddr_image(const std::vector<std::uint64_t>& bases) cons
 std::vector<const Pass*> RingRun::next(RingHost& host) {
   std::vector<const Pass*> next;
   if (wave_ != nullptr && result_.passes != 0) wave_->end_inference();
-  if (has_logits_) take_logits(host);
-  const Step step = task_.texts.empty() ? generation_step() : text_step();
-  if (step.ids.empty()) return next;
-  position_ = step.position + static_cast<std::uint32_t>(step.ids.size());
-  has_logits_ = step.logits;
+  for (std::size_t r = step_.first_logits; r < step_.rows.size(); ++r) {
+    take_logits(host, step_.rows[r], static_cast<std::uint32_t>(r - step_.first_logits));
+  }
+  step_ = next_step();
+  if (step_.rows.empty()) return next;
   for (std::size_t i = 0; i < makers_.size(); ++i) {
-    passes_[i] = makers_[i]->make(step.ids, step.position, step.logits);
+    passes_[i] = makers_[i]->make(step_.rows, step_.first_logits);
     next.push_back(&passes_[i]);
   }
   ++result_.passes;
+  if (task_.on_pass) task_.on_pass(step_.rows.front().position, passes_);
   if (task_.progress) task_.progress(result_.passes);
   return next;
 }
 
-RingRun::Step RingRun::generation_step() const {
+std::uint32_t RingRun::max_rows() const {
+  std::uint32_t rows = mapper::dfx::kMostRows;
+  for (const auto& maker : makers_) rows = std::min(rows, maker->max_rows());
+  return rows;
+}
+
+std::uint32_t RingRun::texts() const {
+  if (task_.texts.empty()) return task_.batch;
+  return static_cast<std::uint32_t>(
+      std::min<std::size_t>(task_.batch, task_.texts.size() - window_));
+}
+
+std::uint32_t RingRun::length() const {
+  if (!task_.texts.empty()) return static_cast<std::uint32_t>(task_.texts[window_].size());
+  return static_cast<std::uint32_t>(task_.prompt.size()) + task_.tokens -
+         (machine_.dfx.last_pass ? 0 : 1);
+}
+
+std::uint32_t RingRun::token_of(std::uint32_t text, std::uint32_t position) const {
+  if (!task_.texts.empty()) return task_.texts[window_ + text][position];
   const auto prompt = static_cast<std::uint32_t>(task_.prompt.size());
-  const std::uint32_t end = prompt + task_.tokens - (machine_.dfx.last_pass ? 0 : 1);
-  if (position_ >= end) return {};
-  if (position_ >= prompt) return {{result_.tokens.back()}, position_, true};
-  const std::uint32_t rows = std::min(prompt - position_, makers_.front()->max_rows());
-  const auto first = task_.prompt.begin() + position_;
-  return {
-      {first, first + rows}, position_, position_ + rows == prompt || machine_.dfx.prompt_logits};
+  return position < prompt ? task_.prompt[position] : generated_[text][position - prompt];
 }
 
-RingRun::Step RingRun::text_step() {
-  if (position_ == task_.texts[text_].size()) {
-    position_ = 0;
-    ++text_;
+RingRun::Step RingRun::next_step() {
+  if (turn_ == texts()) {
+    turn_ = 0;
+    ++position_;
   }
-  if (text_ == task_.texts.size()) return {};
-  return {{task_.texts[text_][position_]}, position_, true};
+  if (position_ == length()) {
+    if (task_.texts.empty()) return {};
+    window_ += texts();
+    position_ = 0;
+    if (window_ == task_.texts.size()) return {};
+  }
+  const auto prompt = static_cast<std::uint32_t>(task_.prompt.size());
+  const bool in_prompt = task_.texts.empty() && position_ < prompt;
+  if (in_prompt && task_.batch == 1 && machine_.dfx.prefill == hw::dfx::Prefill::kBatched) {
+    Step step = prompt_step();
+    position_ += static_cast<std::uint32_t>(step.rows.size()) - 1;
+    turn_ = 1;
+    return step;
+  }
+  Step step;
+  for (; turn_ < texts() && step.rows.size() < max_rows(); ++turn_) {
+    step.rows.push_back({token_of(turn_, position_), position_, turn_});
+  }
+  const bool logits = !in_prompt || position_ + 1 == prompt || machine_.dfx.prompt_logits;
+  step.first_logits = logits ? 0 : step.rows.size();
+  return step;
 }
 
-void RingRun::take_logits(RingHost& host) {
+RingRun::Step RingRun::prompt_step() const {
+  const auto prompt = static_cast<std::uint32_t>(task_.prompt.size());
+  const std::uint32_t end = std::min(prompt, position_ + max_rows());
+  Step step;
+  for (std::uint32_t i = position_; i < end; ++i) step.rows.push_back({task_.prompt[i], i, 0});
+  const bool logits = end == prompt || machine_.dfx.prompt_logits;
+  step.first_logits = step.rows.size() - (logits ? 1 : 0);
+  return step;
+}
+
+void RingRun::take_logits(RingHost& host, const PassRow& row, std::uint32_t number) {
   std::vector<hw::Half> logits;
-  if (task_.gpt != nullptr && task_.on_logits) task_.on_logits(position_ - 1, this->logits());
-  const bool in_prompt = position_ < task_.prompt.size();
-  if (!task_.texts.empty() || in_prompt || result_.tokens.size() == task_.tokens) return;
+  if (task_.gpt != nullptr && task_.on_logits) {
+    task_.on_logits(row.position, this->logits(number));
+  }
+  std::vector<std::uint32_t>& tokens = generated_[row.text];
+  const bool in_prompt = row.position + 1 < task_.prompt.size();
+  if (!task_.texts.empty() || in_prompt || tokens.size() == task_.tokens) return;
   std::uint32_t token = 0;
   if (task_.sample) {
-    logits = read_logits(host);
+    logits = read_logits(host, number);
     if (task_.gpt != nullptr) token = task_.sample(logits);
   } else if (task_.gpt != nullptr) {
-    token = largest();
+    token = largest(number);
   }
-  if (result_.tokens.empty()) result_.first_token_ps = sc_core::sc_time_stamp().value();
-  result_.tokens.push_back(token);
-  if (task_.on_token) task_.on_token(token);
+  if (row.text == 0 && tokens.empty()) {
+    result_.first_token_ps = sc_core::sc_time_stamp().value();
+  }
+  tokens.push_back(token);
+  if (row.text == 0 && task_.on_token) task_.on_token(token);
 }
 
 std::uint32_t RingRun::columns_of(std::size_t core) const {
@@ -160,13 +216,13 @@ std::uint32_t RingRun::columns_of(std::size_t core) const {
   return end - std::min(part.begin * columns, end);
 }
 
-std::vector<hw::Half> RingRun::read_logits(RingHost& host) const {
+std::vector<hw::Half> RingRun::read_logits(RingHost& host, std::uint32_t number) const {
   std::vector<hw::Half> all(task_.shape.vocabulary);
   std::vector<RingHost::Range> ranges;
   std::size_t done = 0;
   for (std::uint32_t i = 0; i < makers_.size(); ++i) {
     const std::uint64_t at = hw::dfx::addresses_of(machine_, i).vectors +
-                             makers_[i]->registers().logits * sizeof(hw::Half);
+                             logits_of(*makers_[i], number) * sizeof(hw::Half);
     const std::uint32_t bytes = columns_of(i) * sizeof(hw::Half);
     if (bytes == 0) continue;
     ranges.push_back({at, reinterpret_cast<std::uint8_t*>(all.data() + done), bytes});
@@ -176,18 +232,19 @@ std::vector<hw::Half> RingRun::read_logits(RingHost& host) const {
   return all;
 }
 
-std::vector<hw::Half> RingRun::logits() const {
+std::vector<hw::Half> RingRun::logits(std::uint32_t number) const {
   std::vector<hw::Half> all;
   for (std::size_t i = 0; i < makers_.size(); ++i) {
-    const hw::Half* const own = system_->core(i).vector_data() + makers_[i]->registers().logits;
+    const hw::Half* const own = system_->core(i).vector_data() + logits_of(*makers_[i], number);
     all.insert(all.end(), own, own + columns_of(i));
   }
   return all;
 }
 
-std::uint32_t RingRun::largest() const {
+std::uint32_t RingRun::largest(std::uint32_t number) const {
   const PassMaker& maker = *makers_.front();
-  const hw::Half* winner = system_->core(0).vector_data() + maker.registers().winners;
+  const hw::Half* winner = system_->core(0).vector_data() + maker.registers().winners +
+                           number * maker.registers().logits_pitch;
   const hw::Half* best = nullptr;
   for (std::size_t i = 0; i < makers_.size(); ++i, winner += maker.sizes().depth) {
     const bool has_columns = winner[3].bits != 0;
@@ -199,6 +256,8 @@ std::uint32_t RingRun::largest() const {
 
 Generation RingRun::result() const {
   Generation result = result_;
+  result.tokens = generated_.front();
+  result.others.assign(generated_.begin() + 1, generated_.end());
   const auto& ends = system_->host.ends();
   if (ends.size() > 1) result.last_pass_ps = ends.back() - ends[ends.size() - 2];
   result.host_ps = system_->host.host_ps();

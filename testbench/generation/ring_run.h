@@ -14,7 +14,7 @@
 
 namespace systole::testbench {
 
-/// A text as the cores of a ring work on it: their memories, their programs pass after pass, and
+/// Texts as the cores of a ring work on them: their memories, their programs pass after pass, and
 /// what comes out.
 class RingRun {
  public:
@@ -39,24 +39,34 @@ class RingRun {
   [[nodiscard]] Generation result() const;
 
  private:
-  /// What the cores do next; without ids: nothing.
+  /// What the cores do next; without rows: nothing.
   struct Step {
-    std::vector<std::uint32_t> ids;
-    std::uint32_t position = 0;
-    bool logits = false;
+    std::vector<mapper::dfx::PassRow> rows;
+    std::size_t first_logits = 0;  ///< rows from this one on have logits
   };
 
-  [[nodiscard]] Step generation_step() const;
-  [[nodiscard]] Step text_step();
-  void take_logits(tlm_model::dfx::RingHost& host);
+  /// The next tokens of as many texts as can run together, or of a prompt as can.
+  [[nodiscard]] Step next_step();
+  [[nodiscard]] Step prompt_step() const;
+  /// Rows that all cores have registers for.
+  [[nodiscard]] std::uint32_t max_rows() const;
+  /// Texts side by side that are not over.
+  [[nodiscard]] std::uint32_t texts() const;
+  /// Tokens that a text runs through the network.
+  [[nodiscard]] std::uint32_t length() const;
+  [[nodiscard]] std::uint32_t token_of(std::uint32_t text, std::uint32_t position) const;
+  /// Of a row of the last pass; `number`: which of those with logits.
+  void take_logits(tlm_model::dfx::RingHost& host, const mapper::dfx::PassRow& row,
+                   std::uint32_t number);
   /// Columns of core `core`, up to the end of the vocabulary.
   [[nodiscard]] std::uint32_t columns_of(std::size_t core) const;
   /// Over PCIe, out of the cores' register files.
-  [[nodiscard]] std::vector<hw::Half> read_logits(tlm_model::dfx::RingHost& host) const;
+  [[nodiscard]] std::vector<hw::Half> read_logits(tlm_model::dfx::RingHost& host,
+                                                  std::uint32_t number) const;
   /// Without time.
-  [[nodiscard]] std::vector<hw::Half> logits() const;
+  [[nodiscard]] std::vector<hw::Half> logits(std::uint32_t number) const;
   /// Of all cores' winners, which they have exchanged; of equal ones the first.
-  [[nodiscard]] std::uint32_t largest() const;
+  [[nodiscard]] std::uint32_t largest(std::uint32_t number) const;
 
   const hw::Machine& machine_;
   const GenerationTask& task_;
@@ -65,9 +75,11 @@ class RingRun {
   std::vector<hw::dfx::Pass> passes_;  ///< by core
   tlm_model::dfx::RingSystem* system_ = nullptr;
   Wave* wave_ = nullptr;
-  std::size_t text_ = 0;
-  std::uint32_t position_ = 0;  ///< of the current text: tokens so far
-  bool has_logits_ = false;
+  std::vector<std::vector<std::uint32_t>> generated_;  ///< by text
+  std::size_t window_ = 0;                             ///< of task.texts: the first that runs now
+  std::uint32_t position_ = 0;                         ///< tokens so far, of the texts side by side
+  std::uint32_t turn_ = 0;                             ///< the first of them that is yet to come
+  Step step_;                                          ///< the last one
 };
 
 }  // namespace systole::testbench

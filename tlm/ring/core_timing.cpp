@@ -163,7 +163,9 @@ CoreTiming::Times CoreTiming::matrix(const Instruction& instruction) {
           end);
     scalar_ready_[instruction.result] = end;
   }
-  if (instruction.finds_largest) raise(ready_, span(instruction.winner, depth_), end);
+  for (std::uint32_t r = 0; instruction.finds_largest && r < rows; ++r) {
+    raise(ready_, span(instruction.winner + r * instruction.pitch, depth_), end);
+  }
   return {first, end, cycle};
 }
 
@@ -264,8 +266,8 @@ CoreTiming::Times CoreTiming::write_cache(const Instruction& instruction) {
   hw::BlockAccount& account = accounts_[index_of(Unit::kDma)];
   const std::uint64_t row_bytes = instruction.elements * kHalfBytes;
   const std::uint32_t vectors = instruction.elements / depth_;
-  const std::size_t cache = transposes ? 1 : 0;
-  hbm_.open_cache(cache, instruction.memory, instruction.heads * instruction.head_bytes);
+  const std::uint64_t cache = instruction.memory;
+  hbm_.open_cache(cache, instruction.heads * instruction.head_bytes);
   std::uint64_t cycle = first;
   for (std::uint32_t head = 0; head < instruction.heads; ++head) {
     cycle += vectors * (transposes ? machine_.vector.transpose_cycles : 1);
@@ -274,7 +276,7 @@ CoreTiming::Times CoreTiming::write_cache(const Instruction& instruction) {
     const std::uint64_t bytes = transposes ? row_bytes * depth_ : row_bytes;
     const std::uint64_t at =
         transposes ? instruction.token / depth_ * bytes : instruction.token * row_bytes;
-    hbm_.write(cache, instruction.memory + head * instruction.head_bytes + at, bytes, cycle);
+    hbm_.write(cache, cache + head * instruction.head_bytes + at, bytes, cycle);
   }
   account.busy_until(cycle);
   raise(read_, src, cycle);

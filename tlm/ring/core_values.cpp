@@ -62,7 +62,9 @@ void CoreValues::product(const Instruction& instruction) {
     }
   }
   if (instruction.op == Opcode::kMaskedMm) mask(instruction);
-  if (instruction.finds_largest) find_largest(instruction);
+  for (std::uint32_t r = 0; instruction.finds_largest && r < instruction.rows; ++r) {
+    find_largest(instruction, r * instruction.pitch);
+  }
 }
 
 void CoreValues::fp16_product(const Instruction& instruction) {
@@ -132,9 +134,9 @@ void CoreValues::mask(const Instruction& instruction) {
   scalars_[instruction.result] = largest;
 }
 
-void CoreValues::find_largest(const Instruction& instruction) {
-  const Half* const y = registers_.data() + instruction.dst;
-  Half* const winner = registers_.data() + instruction.winner;
+void CoreValues::find_largest(const Instruction& instruction, std::uint32_t offset) {
+  const Half* const y = registers_.data() + instruction.dst + offset;
+  Half* const winner = registers_.data() + instruction.winner + offset;
   Half largest = kMasked;
   std::uint32_t place = 0;
   for (std::uint32_t i = 0; i < instruction.elements; ++i) {

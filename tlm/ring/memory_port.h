@@ -1,10 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "tlm/common/time.h"
@@ -25,9 +26,6 @@ class PortMemory {
 /// time has come, between reads that were asked for later. Times are core cycles.
 class MemoryPort {
  public:
-  /// Keys and values of a layer.
-  static constexpr std::size_t kCaches = 2;
-
   /// Both must outlive it.
   MemoryPort(PortMemory& memory, const Clock& clock) : memory_(memory), clock_(clock) {}
 
@@ -37,34 +35,32 @@ class MemoryPort {
     return access(address, bytes, false, cycle);
   }
 
-  /// From now on `cache` is `bytes` from `address` on.
-  void open_cache(std::size_t cache, std::uint64_t address, std::uint64_t bytes) {
+  /// Keys or values of a text in a layer, `bytes` from `address` on, are written from now on.
+  void open_cache(std::uint64_t address, std::uint64_t bytes) {
     write_until(kForever);
-    caches_[cache] = {address, bytes, 0};
+    caches_[address] = {bytes, 0};
   }
-  /// A part of it, in flight from `cycle` on.
-  void write(std::size_t cache, std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
+  /// A part of the cache that begins at `cache`, in flight from `cycle` on.
+  void write(std::uint64_t cache, std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
     writes_.push_back({cache, address, bytes, cycle});
   }
   /// When what was written to the cache at `address` can be read: 0 if there is none.
   std::uint64_t cache_ready(std::uint64_t address) {
-    std::uint64_t ready = 0;
-    for (const Cache& cache : caches_) {
-      if (address < cache.address || address >= cache.address + cache.bytes) continue;
-      write_until(kForever);
-      ready = std::max(ready, cache.ready);
-    }
-    return ready;
+    const auto after = caches_.upper_bound(address);
+    if (after == caches_.begin()) return 0;
+    const auto& [begin, cache] = *std::prev(after);
+    if (address - begin >= cache.bytes) return 0;
+    write_until(kForever);
+    return cache.ready;
   }
 
  private:
   static constexpr std::uint64_t kForever = ~std::uint64_t{0};
   struct Cache {
-    std::uint64_t address = 0, bytes = 0, ready = 0;
+    std::uint64_t bytes = 0, ready = 0;
   };
   struct Write {
-    std::size_t cache;
-    std::uint64_t address, bytes, cycle;
+    std::uint64_t cache, address, bytes, cycle;
   };
 
   std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
@@ -81,8 +77,8 @@ class MemoryPort {
 
   PortMemory& memory_;
   const Clock& clock_;
-  std::array<Cache, kCaches> caches_;
-  std::deque<Write> writes_;  ///< in order of time
+  std::map<std::uint64_t, Cache> caches_;  ///< by address
+  std::deque<Write> writes_;               ///< in order of time
 };
 
 /// Operands in flight from a memory: the DMA fetches them in the order in which they are used,

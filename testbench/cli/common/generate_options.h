@@ -18,6 +18,7 @@ struct GenerateOptions {
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
+  std::optional<std::uint32_t> batch;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = 1;
@@ -29,7 +30,7 @@ struct GenerateOptions {
   std::string stats;
   std::string timeline;
   std::uint64_t timeline_passes = 1;
-  std::string report, outputs, tensors;
+  std::string report, outputs, tensors, assembly;
   WaveOptions wave;
 };
 

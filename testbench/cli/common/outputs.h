@@ -16,6 +16,9 @@ void set_command_line(int argc, const char* const* argv);
 /// command line. Throws InputError if that fails.
 void print_json(const nlohmann::ordered_json& document);
 
+/// The path that means standard output.
+inline constexpr const char* kStandardOutput = "-";
+
 /// Prints text on standard output. Throws InputError if that fails.
 void print_text(const std::string& text);
 

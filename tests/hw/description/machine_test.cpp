@@ -240,6 +240,7 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"scratchpad.protection", {"accumulator.protection=secded", "unroller.loops=2"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
       {"memory.model", {"memory.model=fixed", "dfx.cores=1"}},
+      {"ring.collective", {"ring.collective=all-reduce", "dfx.parallelism=pipelined"}},
       {"stream.units", {"stream.units=24"}},
       {"stream.weight_bytes", {"stream.units=16", "stream.weight_bytes=2048"}},
       {"stream.units", {"stream.units=16", "dfx.cores=1"}},

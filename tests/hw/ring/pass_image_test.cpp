@@ -82,6 +82,13 @@ Instruction largest() {
   return i;
 }
 
+Instruction largest_of_rows() {
+  Instruction i = largest();
+  i.rows = 2;
+  i.pitch = 1024;
+  return i;
+}
+
 Instruction cache(Opcode op) {
   Instruction i;
   i.op = op;
@@ -212,6 +219,8 @@ TEST(PassImage, RefusesWhatDoesNotExist) {
       {scores(), [](auto& i) { i.rows = 2; }, "number of rows"},
       {largest(), [](auto& i) { i.winner = 64 * 64 - 63; }, "register: winner"},
       {largest(), [](auto& i) { i.elements = 65; }, "column"},
+      {largest_of_rows(), [](auto& i) { i.winner = 3 * 1024 - 63; }, "register: winner"},
+      {largest_of_rows(), [](auto& i) { i.rows = 0; }, "number of rows"},
       {largest(), [](auto& i) { i.weights.address = (1U << 20) - 8190; }, "address: weights"},
       {cache(Opcode::kWriteKeys), [](auto& i) { i.heads = 0; }, "heads or elements"},
       {cache(Opcode::kWriteKeys), [](auto& i) { i.elements = 65; }, "whole registers"},

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+
 #include "base/error.h"
 #include "hw/description/machine_file.h"
 #include "mapper/ring/image.h"
@@ -108,6 +112,77 @@ TEST(DfxPass, RunsAsManyRowsAsThereArePartialSums) {
   const Pass pass = maker.make({1, 2, 3}, 4, true);
   EXPECT_EQ(count(pass, Opcode::kConv1d), 12U * 6) << "the rows share the weights";
   EXPECT_EQ(count(pass, Opcode::kMaskedMm), 3U * 12 * 12);
+}
+
+TEST(DfxLayout, APipelineDividesLayersAndTheVocabularyByTheirWeights) {
+  for (const char* size : {"gpt2", "gpt2-medium", "gpt2-xl", "kjv"}) {
+    const model::TextShape shape = gpt_shape(size);
+    for (std::uint32_t cores = 1; cores <= 9; ++cores) {
+      hw::Machine machine = machine_with(cores);
+      machine.dfx.parallelism = hw::dfx::Parallelism::kPipelined;
+      const Sizes sizes(shape, machine);
+      const double layer = 12.0 * sizes.width * sizes.width,
+                   head = 1.0 * sizes.width * sizes.vocabulary;
+      const double share = (layer * shape.encoder.layers + head) / cores;
+      std::uint32_t next = 0;
+      for (std::uint32_t core = 0; core < cores; ++core) {
+        const CoreLayout layout = lay_out(shape, machine, core, 2);
+        const Part& part = layout.part;
+        EXPECT_EQ(part.layers.begin, next);
+        next = part.layers.end;
+        EXPECT_EQ(part.heads.size(), shape.encoder.heads);
+        const bool last = core + 1 == cores;
+        EXPECT_EQ(part.vocabulary.size() * sizes.columns, last ? sizes.vocabulary : 0U);
+        // Heads of the embedded network are padded.
+        if (std::string(size) == "kjv") continue;
+        EXPECT_EQ(layout.hbm.weight_bytes, 2 * (layer * part.layers.size() + (last ? head : 0.0)))
+            << size << ' ' << core << " of " << cores;
+        if (next < shape.encoder.layers)
+          EXPECT_LT(std::abs(layer * part.layers.size() - share), layer * 1.001);
+      }
+      EXPECT_EQ(next, shape.encoder.layers);
+    }
+  }
+}
+
+TEST(DfxLayout, TextsHaveCachesOfTheirOwn) {
+  const auto shape = gpt_shape("gpt2");
+  const CoreLayout one = lay_out(shape, machine_with(2), 1),
+                   three = lay_out(shape, machine_with(2), 1, 3);
+  EXPECT_EQ(three.hbm.weight_bytes, one.hbm.weight_bytes);
+  EXPECT_EQ(three.hbm.bytes - three.hbm.weight_bytes, 3 * (one.hbm.bytes - one.hbm.weight_bytes));
+  EXPECT_EQ(three.hbm.layers[4].values - three.hbm.layers[4].keys, 3 * three.hbm.text_bytes);
+}
+
+TEST(DfxPass, TextsThatShareWeightsAreRows) {
+  hw::Machine machine = machine_with(2);
+  machine.dfx.batching = hw::dfx::Batching::kShared;
+  EXPECT_EQ(PassMaker(gpt_shape("gpt2"), machine, 0).max_rows(), 1U) << "one text";
+  const PassMaker maker(gpt_shape("gpt2"), machine, 0, 5);
+  EXPECT_EQ(maker.max_rows(), 8U);
+  const Pass pass = maker.make({{7, 3, 0}, {8, 3, 1}, {9, 3, 2}}, 0);
+  EXPECT_EQ(count(pass, Opcode::kConv1d), 12U * 6);
+  EXPECT_EQ(count(pass, Opcode::kMaskedMm), 3U * 12 * 6);
+  EXPECT_EQ(count(pass, Opcode::kSync), 3U * (12 * 4 + 1)) << "each text has its exchanges";
+  const auto head = std::find_if(pass.instructions.begin(), pass.instructions.end(),
+                                 [](const auto& i) { return i.finds_largest; });
+  ASSERT_NE(head, pass.instructions.end());
+  EXPECT_EQ(head->rows, 3U) << "and the output vocabulary is read once";
+}
+
+TEST(DfxPass, AStageHasItsLayersAndHandsOn) {
+  hw::Machine machine = machine_with(3);
+  machine.dfx.parallelism = hw::dfx::Parallelism::kPipelined;
+  std::size_t convs = 0;
+  for (std::uint32_t core = 0; core < 3; ++core) {
+    const Pass pass = PassMaker(gpt_shape("gpt2"), machine, core, 4)
+                          .make({{7, 3, 0}, {8, 3, 1}, {9, 3, 2}, {9, 3, 3}}, 0);
+    convs += count(pass, Opcode::kConv1d);
+    EXPECT_EQ(count(pass, Opcode::kMm), 4 * (core == 2 ? 1 : 0) + count(pass, Opcode::kMaskedMm));
+    // Four texts and two more steps until the last one has passed the last core, and four winners.
+    EXPECT_EQ(count(pass, Opcode::kSync), 5U + 4);
+  }
+  EXPECT_EQ(convs, 4U * 12 * 6);
 }
 
 /// Element (k, n) of an operand, found by its description alone.

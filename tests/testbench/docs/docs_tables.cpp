@@ -11,6 +11,7 @@
 #include "hw/description/machine_text.h"
 #include "hw/machine/machine.h"
 #include "hw/postop/postop.h"
+#include "hw/ring/pass_image.h"
 #include "model/network/network_ops.h"
 #include "support/text_lines.h"
 
@@ -146,6 +147,14 @@ std::string stages_table() {
     text += row({code(info.name), operands, immediates.empty() ? "-" : immediates, words,
                  info.row_wise ? "yes" : "no", std::to_string(info.passes),
                  std::to_string(info.latency), std::to_string(hw::stage_interval(stage, 1))});
+  }
+  return text;
+}
+
+std::string instruction_fields_table() {
+  std::string text = head({"field", "offset", "bytes"});
+  for (const hw::dfx::InstructionField& field : hw::dfx::instruction_fields()) {
+    text += row({code(field.name), std::to_string(field.offset), std::to_string(field.bytes)});
   }
   return text;
 }

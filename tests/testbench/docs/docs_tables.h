@@ -25,6 +25,9 @@ namespace systole::testbench {
 /// Every operator of a network file.
 [[nodiscard]] std::string network_ops_table();
 
+/// Every field of an encoded instruction of a core for text generation.
+[[nodiscard]] std::string instruction_fields_table();
+
 /// Cycles of a lone 128x768x768 product on square arrays of 16, 32 and 128 PEs a side.
 [[nodiscard]] std::string array_cycles_table();
 

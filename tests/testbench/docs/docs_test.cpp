@@ -68,7 +68,7 @@ struct Slot {
 std::vector<Slot> slots_of(const fs::path& page, const std::string& text) {
   static const std::regex marker(
       "<!-- generated: ((keys|counters|stalls) [a-z0-9_]+|stages|network ops|array "
-      "cycles) -->\n");
+      "cycles|instruction fields) -->\n");
   static const std::string end = "<!-- end -->";
   std::vector<Slot> slots;
   for (std::sregex_iterator it(text.begin(), text.end(), marker), last; it != last; ++it) {
@@ -86,7 +86,8 @@ using Tables = std::map<std::string, std::string>;
 Tables code_tables() {
   Tables tables{{"stages", stages_table()},
                 {"array cycles", array_cycles_table()},
-                {"network ops", network_ops_table()}};
+                {"network ops", network_ops_table()},
+                {"instruction fields", instruction_fields_table()}};
   for (const hw::MachineKey& key : hw::machine_keys()) {
     const std::string section(hw::section_of(key.path));
     if (!section.empty()) tables.try_emplace("keys " + section, keys_table(section));

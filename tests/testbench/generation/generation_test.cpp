@@ -10,6 +10,7 @@
 #include "hw/function/half_gelu.h"
 #include "hw/ring/half_gemv.h"
 #include "support/tlm/fresh_kernel.h"
+#include "tests/testbench/generation/odd_gpt.h"
 
 namespace systole::testbench {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 using hw::Half;
 using hw::half_add;
 using hw::half_mul;
+using test::machine_with;
+using test::odd_gpt;
 using Vector = std::vector<Half>;
 
 /// GPT-2 in FP16 with the roundings of such a core, from its definition alone: no tiles, no
@@ -160,24 +163,6 @@ class Oracle {
   std::size_t position_ = 0;
 };
 
-/// Odd in every size: heads of 24, five of them; weights that make a difference.
-model::Gpt odd_gpt() {
-  model::TextShape shape = model::gpt_shape("kjv");
-  shape.encoder.layers = 2;
-  shape.encoder.width = 120;
-  shape.encoder.heads = 5;
-  shape.encoder.hidden = 200;
-  shape.vocabulary = 77;
-  shape.positions = 100;
-  model::Gpt gpt = model::seeded_gpt("odd", shape, 11);
-  for (model::GptLayer& layer : gpt.layers) {
-    for (auto* linear : {&layer.query, &layer.key, &layer.value, &layer.fc1}) {
-      for (Half& weight : linear->weight) weight = half_mul(weight, hw::to_half(8.0));
-    }
-  }
-  return gpt;
-}
-
 struct Outcome {
   Generation generation;
   std::vector<Vector> logits;
@@ -200,12 +185,6 @@ Outcome run_on(hw::Machine machine, const model::Gpt& gpt, std::uint32_t tokens)
   task.on_logits = [&](std::uint32_t, const Vector& logits) { outcome.logits.push_back(logits); };
   outcome.generation = generate_once(machine, task);
   return outcome;
-}
-
-hw::Machine machine_with(std::uint32_t cores, const char* preset = "dfx") {
-  hw::Machine machine = hw::find_machine(preset);
-  machine.dfx.cores = cores;
-  return machine;
 }
 
 std::uint32_t largest(const Vector& logits) {
