@@ -48,6 +48,19 @@ TEST(ReproduceDfx, ATokenCostsTheBoardsForItsPass) {
   EXPECT_NEAR(dfx_ours(document, "GPU's price, if by latency"), 8.21 / 5.58, 1e-9);
 }
 
+TEST(ReproduceDfx, ABatchGainsWhereWeightsOrTimeAreShared) {
+  const json document = rows_of("batch");
+  EXPECT_EQ(document["by_class"]["follows"]["passed"], 2);
+  const double one = dfx_ours(document, "serial, 1 text");
+  EXPECT_NEAR(dfx_ours(document, "serial, 32 texts"), one, 0.02 * one);
+  EXPECT_GT(dfx_ours(document, "shared, 32 texts"), 1.05 * one);
+  EXPECT_GT(dfx_ours(document, "pipelined, 32 texts"), dfx_ours(document, "shared, 32 texts"));
+  EXPECT_LT(dfx_ours(document, "pipelined, 1 text"), one / 2);
+  // A token of a text takes a step; 32 of them are generated in it.
+  EXPECT_NEAR(dfx_ours(document, "pipelined, 32 texts: a step"),
+              32e3 / dfx_ours(document, "pipelined, 32 texts"), 1e-6);
+}
+
 TEST(ReproduceDfx, BoundsAreThoseOfTheSizes) {
   const json document = rows_of("bounds");
   // Two figures of a tenth of a percent or less are printed too coarsely to be met.
