@@ -1,8 +1,9 @@
 #pragma once
 
-// Included before every source of a mutated tree: one build holds all mutants, each behind a number,
-// and a process runs the one that SYSTOLE_MUTANT names (0 or nothing: the program as it was written).
-// In a constant expression no mutant is active: what is computed by the compiler cannot be changed.
+// Included before every source of a mutated tree: one build holds all mutants, each behind a
+// number, and a process runs the one that SYSTOLE_MUTANT names (0 or nothing: the program as it was
+// written). In a constant expression no mutant is active: what is computed by the compiler cannot
+// be changed.
 
 #include <algorithm>
 #include <cstdio>
@@ -20,9 +21,7 @@ inline bool comes_by(int number) {
   if (records) reached[number] = 1;
   return selected == number;
 }
-constexpr bool active(int number) {
-  return !__builtin_is_constant_evaluated() && comes_by(number);
-}
+constexpr bool active(int number) { return !__builtin_is_constant_evaluated() && comes_by(number); }
 
 // Before and after everything else of a process: constructors of objects are mutated as well.
 __attribute__((constructor(101))) inline void begin() {
@@ -44,10 +43,10 @@ constexpr T more(int number, T value) {
   return active(number) ? static_cast<T>(value + 1) : value;
 }
 
-#define SYSTOLE_MUTATION(name, written, mutated)                         \
-  template <typename A, typename B>                                      \
-  constexpr auto name(int number, const A& a, const B& b) {              \
-    return active(number) ? (a mutated b) : (a written b);               \
+#define SYSTOLE_MUTATION(name, written, mutated)            \
+  template <typename A, typename B>                         \
+  constexpr auto name(int number, const A& a, const B& b) { \
+    return active(number) ? (a mutated b) : (a written b);  \
   }
 SYSTOLE_MUTATION(lt, <, <=)
 SYSTOLE_MUTATION(le, <=, <)

@@ -6,8 +6,8 @@
 #include "Vcommand_fetch_4_checked.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/program/program_image.h"
-#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/dma/memory_side.h"
+#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 

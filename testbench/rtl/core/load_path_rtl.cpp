@@ -11,8 +11,8 @@
 #include "hw/program/command_codec.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
-#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/dma/memory_side.h"
+#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {

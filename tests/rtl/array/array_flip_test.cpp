@@ -51,11 +51,11 @@ class FlippingArray : public Vsystolic_array_4_checked {
     const std::size_t diagonal = flip_->row + flip_->col;
     const auto mask = std::uint32_t{1} << flip_->bit;
     auto& root = *rootp;
-#define SYSTOLE_REGISTER(d, r, kind, name)                                                                                \
-  if (diagonal == (d) && flip_->row == (r)) {                                                                             \
-    auto& held =                                                                                                          \
+#define SYSTOLE_REGISTER(d, r, kind, name)                                                                                             \
+  if (diagonal == (d) && flip_->row == (r)) {                                                                                          \
+    auto& held =                                                                                                                       \
         root.systole_systolic_array__DOT__u_grid__DOT__gen_diagonal__BRA__##d##__KET____DOT__##kind##__BRA__##r##__KET____DOT__##name; \
-    held = static_cast<std::remove_reference_t<decltype(held)>>(held ^ mask);                                             \
+    held = static_cast<std::remove_reference_t<decltype(held)>>(held ^ mask);                                                          \
   }
 #define SYSTOLE_ELEMENTS(kind, name) \
   SYSTOLE_REGISTER(0, 0, kind, name) \
