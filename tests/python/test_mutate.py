@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("clang.cindex", reason="libclang is not installed")
 SOURCE = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "script/mutation"))
+sys.path.insert(0, str(SOURCE / "tests/mutation"))
 import sites  # noqa: E402
 
 # Every function prints a line; arguments are such that each of its mutants changes that line.
@@ -81,7 +81,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[sites.Site], P
     changed = folder / "mutated.cpp"
     changed.write_bytes(sites.mutated(source.read_bytes(), found))
     assert changed.read_bytes().count(b"\n") == source.read_bytes().count(b"\n")
-    header = SOURCE / "script/mutation/mutant.h"
+    header = SOURCE / "tests/mutation/mutant.h"
     flags = ["-std=c++17", "-w", "-Wno-c++11-narrowing", "-include", str(header)]
     subprocess.run(["clang++", *flags, changed, "-o", folder / "program"], check=True)
     return found, folder / "program"

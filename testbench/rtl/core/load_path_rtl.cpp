@@ -11,6 +11,7 @@
 #include "hw/program/command_codec.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
+#include "testbench/rtl/core/chain_records.h"
 #include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/verilated_dut.h"
@@ -45,7 +46,7 @@ class LoadPathSession {
 
   LoadPathRun run() {
     dut_.show_operation(words_.data(), 0);
-    send_chains();
+    send_chains(dut_, test_.program, [&] { cycle(true); });
     fill_scratchpad();
     begin_ = dut_.cycles();
     while (completed_ < test_.items.size()) step();
@@ -64,28 +65,6 @@ class LoadPathSession {
     dut_.show_cycle(dut_.cycles());
     dut_.show_words(words_.data(), words_.size());
     dut_.end_cycle(moved);
-  }
-
-  /// Words of the records of all chains, each into the slot of its number.
-  void send_chains() {
-    const hw::ProgramHeader header = hw::header_of(test_.program);
-    const std::vector<std::uint8_t> image = hw::encode_program(test_.program);
-    for (std::size_t chain = 0; chain < test_.program.chains.size(); ++chain) {
-      const std::uint8_t* const record = image.data() + header.chain(chain);
-      dut_->chain_slot_i = static_cast<CData>(chain);
-      dut_->chain_valid_i = 1;
-      for (std::size_t at = 0; at < header.chain_bytes; at += 8) {
-        dut_->chain_first_i = at == 0;
-        for (std::size_t i = 0; i < 8; ++i) set_lane<8>(dut_->chain_word_i, i, record[at + i]);
-        dut_.settle();
-        cycle(true);
-      }
-      dut_->chain_valid_i = 0;
-      dut_->chain_store_i = 1;
-      dut_.settle();
-      cycle(true);
-      dut_->chain_store_i = 0;
-    }
   }
 
   /// Zeros, by the port of the post-op unit.

@@ -58,7 +58,7 @@ TEST(ColourRun, OtherCommandsKnowIt) {
   const ProgramRun judged =
       run_systole({"model", directory.path("vit.int8.safetensors"), "--accuracy", "-i",
                    directory.path("p.safetensors"), "--json"});
-  const json accuracy = document_of(judged.out)[0];
+  const json accuracy = document_of(judged.out)["accuracy"][0];
   EXPECT_EQ(accuracy["images"], 3);
   EXPECT_EQ(accuracy["fp32_accuracy"], accuracy["integer_accuracy"]);
 }
