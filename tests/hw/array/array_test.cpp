@@ -165,6 +165,14 @@ TEST(ArrayCycles, SaveOnlyTheFirstPreloadWhenPreloaded) {
   }
 }
 
+TEST(ArrayCycles, OfAFoldAreItsPartOfAllButTheFirstPreload) {
+  for (const ArrayCase& c : random_cases()) {
+    const ArrayCycles cycles = array_cycles(c.array, c.m, c.n, c.k, true);
+    EXPECT_EQ(cycles.preload, cycles.folds * cycles.fold_preload);
+    EXPECT_EQ(cycles.drain, cycles.folds * cycles.fold_drain);
+  }
+}
+
 TEST(ArrayReads, CountRealRowsOnly) {
   const Machine::Array weights = array_of(16, 16, ArrayOverlap::kFull);
   const ArrayReads reads = array_reads(weights, 5, 40, 20);

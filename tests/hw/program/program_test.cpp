@@ -252,6 +252,16 @@ TEST(Program, ThatIsLegalPasses) {
   EXPECT_NO_THROW(check_program(small_program(), Machine{}, kDramBytes));
 }
 
+TEST(Program, AResultMayEndWhereMemoryEnds) {
+  Program program = small_program();
+  Operator& op = program.operators[0];
+  const std::uint64_t extent = 31 * 64 + 32 * 2;  // of 32 rows at a pitch of 64 bytes
+  op.address = kDramBytes - extent;
+  EXPECT_NO_THROW(check_program(program, Machine{}, kDramBytes));
+  ++op.address;
+  EXPECT_THROW(check_program(program, Machine{}, kDramBytes), InputError);
+}
+
 TEST(Program, MayBroadcastOneRowToAll) {
   Program program = small_program();
   work_of<cmd::Load>(program, 0).from.pitch = 0;

@@ -250,6 +250,14 @@ TEST(PassImage, RefusesWhatDoesNotExist) {
   }
 }
 
+TEST(PassImage, TakesOperandsUpToTheEndOfMemory) {
+  Pass pass = whole_pass();
+  pass.instructions = {product(), from_memory(Opcode::kMul)};
+  pass.instructions[0].memory = (1U << 20) - 128;
+  pass.instructions[1].memory = (1U << 20) - 200;
+  EXPECT_EQ(error_of(pass), "no error");
+}
+
 TEST(PassImage, RefusesExchangesAndHeadersThatAreNone) {
   Pass pass = whole_pass();
   pass.exchanges[0].first = {0, 200, 100};

@@ -104,6 +104,35 @@ TEST(Area, FiguresThatAreGivenStay) {
   EXPECT_EQ(fixed.l2, 2);
 }
 
+// A word of the accumulator is a sum for each column of the array, one of the scratchpad a byte for
+// each row; codes make both wider.
+TEST(SramSizes, AreThoseOfTheKeysAndTheirCodes) {
+  Machine machine = find_machine("transformer");
+  machine.array.rows = 16;
+  machine.array.cols = 8;
+  machine.scratchpad.kib = 64;
+  machine.accumulator.kib = 32;
+  EXPECT_EQ(scratchpad_size(machine).bytes, 64 * 1024);
+  EXPECT_EQ(scratchpad_size(machine).word_bytes, 16);
+  EXPECT_EQ(accumulator_size(machine).bytes, 32 * 1024);
+  EXPECT_EQ(accumulator_size(machine).word_bytes, 4 * 8);
+  for (const Protection protection : {Protection::kParity, Protection::kSecded}) {
+    machine.scratchpad.protection = machine.accumulator.protection = protection;
+    const double sums = accumulator_size(machine).word_bytes,
+                 bytes = accumulator_size(machine).bytes;
+    EXPECT_GT(sums, 4 * 8);
+    EXPECT_DOUBLE_EQ(sums / (4 * 8), bytes / (32 * 1024)) << "the code is stored beside each word";
+  }
+}
+
+TEST(SramSizes, PartialSumsOfEnginesHave26Bits) {
+  Machine machine = find_machine("ita");
+  machine.stream.length = 64;
+  machine.stream.units = 16;
+  EXPECT_DOUBLE_EQ(partial_sums_size(machine).bytes, 64 * 64 * 26 / 8.0);
+  EXPECT_DOUBLE_EQ(partial_sums_size(machine).word_bytes, 16 * 26 / 8.0);
+}
+
 // Of every machine in the repository: registers and buffers below memory.
 TEST(Area, AByteOnChipCostsLessThanInDram) {
   for (const char* name : {"gemmini", "transformer", "vitcod", "tiny", "survey"}) {
