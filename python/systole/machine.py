@@ -27,7 +27,7 @@ class Key:
 
 @functools.lru_cache(maxsize=8)
 def _keys(program: Program) -> tuple[Key, ...]:
-    return tuple(Key(**row) for row in program.json(["machine", "--keys"]))
+    return tuple(Key(**row) for row in program.json(["machine", "--keys"])["keys"])
 
 
 def machine_keys(program: Program | None = None) -> tuple[Key, ...]:
@@ -37,7 +37,7 @@ def machine_keys(program: Program | None = None) -> tuple[Key, ...]:
 
 def presets(program: Program | None = None) -> dict[str, str]:
     """Names of the presets, and each in a line."""
-    rows = (program or Program()).json(["machine"])
+    rows = (program or Program()).json(["machine"])["machines"]
     return {row["name"]: row["summary"] for row in rows}
 
 

@@ -159,6 +159,7 @@ class _Driver:
                 document = self._space.program.json(["model", model])
             except InputError as error:
                 raise InputError(f"{self._space.source}: {error}") from None
+            del document["provenance"]  # of the call, not of the model
             own = self._space.program.data() / "models" / f"{model}.int8.safetensors"
             self._models[model] = digest_of(document, _content(Path(model)), _content(own))
         return self._models[model]

@@ -167,7 +167,7 @@ def test_a_head_of_one_output_is_left_out(tmp_path: Path) -> None:
     assert np.array_equal(outputs(scored), plain)
     tensors["classifier.weight"] = np.ones((3, width + 1), np.float32)
     tensors["classifier.bias"] = np.ones(3, np.float32)
-    with pytest.raises(ConvertError, match="'classifier.weight': shape is"):
+    with pytest.raises(ConvertError, match=r"'classifier\.weight': shape is"):
         of_folder(folders.folder(tmp_path / "wrong", folders.bert_config(), tensors))
 
 
