@@ -249,9 +249,7 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
     )  # fmt: skip
     sizes, blocks_at = (layers, width, hidden), f"{prefix}transformer.layer."
     x = _post_norm_blocks(checkpoint, blocks, x, sizes, blocks_at, names)
-    net.outputs = [
-        _classified(net, checkpoint, x, width, "relu", "pre_classifier", "classifier")
-    ]
+    net.outputs = [_classified(net, checkpoint, x, width, "relu", "pre_classifier", "classifier")]
     checkpoint.skip(*_TASK_HEADS)
 
 
