@@ -74,20 +74,18 @@ void Replay::run(const hw::Program& program, std::size_t first, std::size_t last
     const std::uint32_t op = program.commands[i].op;
     if (ends_.size() <= op) ends_.resize(op + std::size_t{1}, 0);
   }
-  double earliest = 0;
   for (std::size_t i = first; i < last; ++i) {
     if (program.commands[i].opcode() == hw::Opcode::kEnd) continue;
     while (!dispatch_next(program, i, false)) {
       // Nothing happens before the fetch that dispatch waits for.
-      if (!step(earliest) && dispatch_next(program, i, true)) break;
+      if (!step() && dispatch_next(program, i, true)) break;
     }
   }
 }
 
 std::uint64_t Replay::finish() {
-  double earliest = 0;
   fetch_due_ = kNever;
-  while (step(earliest)) {
+  while (step()) {
   }
   return last_end_;
 }
@@ -119,10 +117,9 @@ double Replay::start_of(const Queue& queue) const {
   return static_cast<double>(std::max(queue.free, ready_of(work)));
 }
 
-// The unit that acts first does so. False if none can.
-bool Replay::step(double& earliest) {
+bool Replay::step() {
   std::size_t unit = kQueues;
-  earliest = kNever;
+  double earliest = kNever;
   double horizon = fetch_due_;
   for (std::size_t u = 0; u < kQueues; ++u) {
     Queue& queue = queues_[u];
@@ -182,8 +179,8 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
   if (number >= queue.capacity) {
     const std::uint64_t leaving = number - queue.capacity;
     // Nothing else that dispatch waits for may change meanwhile.
-    for (double earliest = 0; leaving >= queue.ended;) {
-      if (!step(earliest)) return false;
+    while (leaving >= queue.ended) {
+      if (!step()) return false;
     }
     dispatch_ = std::max(dispatch_, queue.completion(leaving));
   }

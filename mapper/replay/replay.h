@@ -111,7 +111,8 @@ class Replay {
   void act(std::size_t unit, double horizon);
   void end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
                    std::uint64_t free);
-  bool step(double& earliest);
+  /// The unit that acts first does so. False if none can.
+  bool step();
 
   void begin_load(Queue& queue);
   void step_load(Queue& queue, double horizon);
