@@ -42,12 +42,14 @@ def presets(program: Program | None = None) -> dict[str, str]:
 
 
 def flat(document: Mapping[str, Any]) -> dict[str, KeyValue]:
-    """`{"array": {"rows": 16}}` as `{"array.rows": 16}`, without the summary in words."""
+    """`{"array": {"rows": 16}}` as `{"array.rows": 16}`, without what is no key of a machine."""
     values: dict[str, KeyValue] = {}
     for name, value in document.items():
+        if name in ("summary", "provenance"):
+            continue
         if isinstance(value, Mapping):
             values |= {f"{name}.{key}": inner for key, inner in value.items()}
-        elif name != "summary":
+        else:
             values[name] = value
     return values
 
@@ -76,7 +78,6 @@ class Machine:
         self.program = program or Program()
         document = self.program.json(["machine", self.base, *setting_arguments(self.settings)])
         self.summary: str = document["summary"]
-        del document["provenance"]
         self._values = flat(document)
 
     def __getitem__(self, key: str) -> KeyValue:
