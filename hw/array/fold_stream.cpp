@@ -47,7 +47,7 @@ class FoldStream {
   }
 
  private:
-  /// A row of sums on its way, and the moves that it still makes.
+  /// A row of sums in flight, and the moves that it still makes.
   struct Row {
     std::uint64_t moves = 0;
     std::size_t command = 0;

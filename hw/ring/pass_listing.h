@@ -9,9 +9,9 @@
 ///
 ///     exchange 0 base=2624 first=0,256,512,768,1024
 ///     0 load phase=embedding second=memory elements=1024 memory=0x3a000
-///     23 conv1d phase=self-attention has_bias dst=3072 src=1024 ... weights=0x0 k_tiles=16
-///     slices=16 block=8 35 masked_mm phase=self-attention dst=6144 ... constant=0x3000 ... #
-///     constant 0.125
+///     23 conv1d phase=self-attention has_bias dst=3072 src=1024 ... slices=16 block=8
+///
+///     35 masked_mm phase=self-attention dst=6144 ... constant=0x3000 ... # constant 0.125
 ///
 /// A line of an instruction begins with its number and its opcode. Fields follow in the order of
 /// the encoding (hw/ring/instruction_fields.h), those alone that are not as in an empty

@@ -27,7 +27,7 @@ module systole_matmul_unit #(
   input  logic                   rst_ni,
   input  logic [1:0]             overlap_i,      // systole_pkg::overlap_e
 
-  // a command on its way into an entry of the station
+  // a command in flight to an entry of the station
   input  logic [Queue-1:0]       entry_i,
   input  logic [AddrBits-1:0]    a_i,
   input  logic [AddrBits-1:0]    a_pitch_i,

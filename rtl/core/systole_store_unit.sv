@@ -35,7 +35,7 @@ module systole_store_unit #(
   input  logic                  rst_ni,
   input  logic                  in_order_i,
 
-  // a command on its way into an entry of the station
+  // a command in flight to an entry of the station
   input  logic [Queue-1:0]      entry_i,
   input  logic                  move_i,          // into the scratchpad, not to memory
   input  logic [SlotBits-1:0]   chain_i,

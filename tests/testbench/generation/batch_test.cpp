@@ -150,7 +150,7 @@ TEST(Batch, OnlySharedWeightsAreReadOnce) {
   EXPECT_LT(shared.total_ps, serial.total_ps);
 }
 
-// A text alone has one core at a time; as many as there are cores keep all of them at work.
+// A text alone has one core at a time; as many as there are cores keep all of them busy.
 TEST(Batch, APipelineGainsWithTextsAlone) {
   hw::Machine machine = test::machine_with(4);
   const double divided = step_ps(machine, 1);

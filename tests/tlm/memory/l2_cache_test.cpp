@@ -255,7 +255,7 @@ TEST_F(L2CacheTest, AnswersBadRequestsWithAStatusAndOffersNoDirectAccess) {
   EXPECT_EQ(rig.counters().at("reads"), 1U);
 }
 
-// An initiator writes values directly to the upper half of memory, behind the cache, which is told
+// An initiator writes values directly to the upper half of memory, behind the cache, which sees
 // the time of its requests alone. Others read and write the lower half as ever.
 TEST_F(L2CacheTest, LeavesValuesOfDirectAccessInMemory) {
   constexpr std::uint64_t kFirst = 512 * 1024, kSpan = 8192;
