@@ -102,24 +102,26 @@ module systole_chain_store #(
   assign shift_o      = shift_q[chain_i];
 
   // ---------------------------------------------------------------- micro-code
-  logic [RowBits-1:0] row;
+  logic [RowBits-1:0] write_row, read_row;
+  logic [63:0]        unused_data;
   logic               write;
 
-  assign write = code && held;
-  assign row   = write ? {slot_i, stage_q[StageBits-1:0], place_q}
-                       : {chain_i, read_stage_i, read_word_i};
+  assign write     = code && held;
+  assign write_row = {slot_i, stage_q[StageBits-1:0], place_q};
+  assign read_row  = {chain_i, read_stage_i, read_word_i};
 
-  systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(1), .LaneBits(64)) u_code (
+  // A record may come while the micro-code of another chain is read.
+  systole_sram_bank #(.Ports(2), .Rows(Rows), .Lanes(1), .LaneBits(64)) u_code (
     .clk_i,
-    .enable_i(write || read_i),
-    .row_i   (row),
-    .data_o  (code_o),
+    .enable_i({read_i, write}),
+    .row_i   ({read_row, write_row}),
+    .data_o  ({code_o, unused_data}),
     .write_i (write),
     .mask_i  (1'b1),
     .data_i  (word_i)
   );
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, 2**StageBits == Stages && 2**SlotBits == ChainSlots)
-  `SYSTOLE_ASSERT(OneAccess_A, !(write && read_i))
+  `SYSTOLE_ASSERT(NotBoth_A, !(write && read_i && write_row == read_row))
 
 endmodule

@@ -2,8 +2,8 @@
 // accumulator, whose reader is outside. Cycles: hw::fold_times() of hw/array/fold_stream.h, and
 // hw/array/accumulator.h for the reader.
 //
-// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for B
-// stored transposed, for sums that do not begin at rows of the accumulator, and for no work.
+// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for sums
+// that do not begin at rows of the accumulator, and for no work.
 
 `include "systole_assert.svh"
 
@@ -53,15 +53,14 @@ module systole_compute_path #(
 
   // ---------------------------------------------------------------- fields
   logic [31:0] m, n, k, c, c_pitch;
-  logic        transposed, unused_fields;
+  logic        unused_fields;
 
-  assign transposed    = command_i[18];
   assign m             = command_i[288+:32];
   assign n             = command_i[320+:32];
   assign k             = command_i[352+:32];
   assign c             = command_i[512+:32];
   assign c_pitch       = command_i[544+:32];
-  assign legal_o       = !transposed && m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
+  assign legal_o       = m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
                          n[31:CountBits] == '0 && k[31:CountBits] == '0 &&
                          c[LaneBits-1:0] == '0 && c_pitch[LaneBits-1:0] == '0;
   assign unused_fields = ^{command_i[639:576], command_i[287:19], command_i[15:0], command_i[511:384],
@@ -89,6 +88,7 @@ module systole_compute_path #(
     .k_i              (k[CountBits-1:0]),
     .a_unsigned_i     (command_i[17]),
     .accumulate_i     (command_i[16]),
+    .b_transposed_i   (command_i[18]),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o,
     .array_valid_o, .array_done_i, .array_reads_o, .array_address_o, .array_data_i,
     .sums_valid_o     (sums_valid),

@@ -3,8 +3,7 @@
 // each for the program, loads and stores, as the model has. Cycles: the contracts of its parts, which
 // docs/core-rtl.md names.
 //
-// Chains come before the program, into slots, by the number that commands name them with. `start_i`
-// begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
+// `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
 // flight. What nothing here can do stops it: `fault_o`.
 
 `include "systole_assert.svh"
@@ -28,7 +27,6 @@ module systole_core #(
   localparam int unsigned Entries        = LoadQueue + ComputeQueue + StoreQueue,
   localparam int unsigned EntryBits      = $clog2(Entries),
   localparam int unsigned DramBits       = 40,
-  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth      = 8 * Size,
   localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
 ) (
@@ -39,13 +37,6 @@ module systole_core #(
   input  logic                 in_order_i,      // see systole_read_dma
   input  logic [31:0]          row_bytes_i,
   input  logic [1:0]           overlap_i,       // systole_pkg::overlap_e
-
-  // records of chains: systole_chain_store
-  input  logic                 chain_valid_i,
-  input  logic                 chain_first_i,
-  input  logic [63:0]          chain_word_i,
-  input  logic                 chain_store_i,   // the record is complete
-  input  logic [SlotBits-1:0]  chain_slot_i,
 
   input  logic                 start_i,
   input  logic [DramBits-1:0]  address_i,       // of the program
@@ -116,15 +107,29 @@ module systole_core #(
   localparam int unsigned WordBits   = $clog2(Banks * BankWords);
   localparam int unsigned AddrBits   = WordBits + LaneBits;
   localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
+  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
+  // As systole_command_fetch has it: its buffer, or the longest record.
+  localparam int unsigned RecordBytes = 8 + 72 * Stages;
+  localparam int unsigned FetchBytes  = 64 + 2 * 80 * FetchCommands;
+  localparam int unsigned FetchBits   = $clog2((FetchBytes > RecordBytes ? FetchBytes : RecordBytes) + 1);
 
   // ---------------------------------------------------------------- program
   logic         fetch_valid, fetch_ready, fetch_started, fetch_fault, fetch_error, starting_q;
   logic [639:0] command;
+  logic [511:0] header;
   logic         is_end, valid, ready, refused, legal, idle, stopped_q;
+
+  // Its port reads chains too.
+  logic                         record_valid, record_ready, record_done, record_write;
+  logic [DramBits-1:0]          record_offset;
+  logic [FetchBits-1:0]         record_bytes;
+  logic [FetchBits-LaneBits-1:0] record_word;
+  logic [DataWidth-1:0]         record_data;
+  logic [Size-1:0]              record_here, record_next;
 
   systole_command_fetch #(
     .ChunkCommands(FetchCommands), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .AddrWidth(DramBits)
+    .Outstanding(Outstanding), .AddrWidth(DramBits), .RecordBytes(RecordBytes)
   ) u_fetch (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
     .start_i   (start_i || starting_q),
@@ -135,6 +140,17 @@ module systole_core #(
     .valid_o   (fetch_valid),
     .ready_i   (fetch_ready),
     .command_o (command),
+    .header_o  (header),
+    .record_valid_i (record_valid),
+    .record_ready_o (record_ready),
+    .record_offset_i(record_offset),
+    .record_bytes_i (record_bytes),
+    .record_done_o  (record_done),
+    .record_write_o (record_write),
+    .record_word_o  (record_word),
+    .record_data_o  (record_data),
+    .record_here_o  (record_here),
+    .record_next_o  (record_next),
     .ar_valid_o(fetch_ar_valid_o),
     .ar_ready_i(fetch_ar_ready_i),
     .ar_id_o   (fetch_ar_id_o),
@@ -151,7 +167,7 @@ module systole_core #(
   );
 
   assign is_end      = command[7:0] == systole_pkg::OpEnd;
-  assign valid       = fetch_valid && !is_end && legal && !stopped_q;
+  assign valid       = fetch_valid && !is_end && held && legal && !stopped_q;
   assign fetch_ready = is_end ? idle : valid && ready && !refused;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -161,18 +177,17 @@ module systole_core #(
       done_o     <= 1'b0;
     end else begin
       starting_q <= (start_i || starting_q) && !fetch_started;
-      if (fetch_valid && !is_end && (refused || !legal)) stopped_q <= 1'b1;
+      if (fetch_valid && !is_end && (chain_fault || (held && (refused || !legal)))) stopped_q <= 1'b1;
       done_o <= !start_i && (done_o || (fetch_valid && is_end && idle));
     end
   end
 
   // What it is, and whether the unit that it is for can do it.
-  logic [7:0]          op;
-  logic [SlotBits-1:0] chain;
-  logic                matmul_legal, result_legal;
+  logic [7:0] op;
+  logic       result, matmul_legal, result_legal;
 
-  assign op    = command[7:0];
-  assign chain = command[32+:SlotBits];
+  assign op     = command[7:0];
+  assign result = op == systole_pkg::OpStore || op == systole_pkg::OpMove;
 
   always_comb begin
     case (op)
@@ -182,6 +197,55 @@ module systole_core #(
       default:                                   legal = 1'b0;
     endcase
   end
+
+  // ---------------------------------------------------------------- chains
+  logic                  held, chain_fault, chain_valid, chain_first, chain_store, unused_header;
+  logic [SlotBits-1:0]   chain, chain_slot;
+  logic [63:0]           chain_word;
+  logic [StoreQueue-1:0] chained_q;   // entries of the store unit's station in use
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      chained_q <= '0;
+    end else begin
+      chained_q <= (chained_q & ~store_completed) | entry_o[StoreBase+:StoreQueue];
+    end
+  end
+
+  systole_chain_fetch #(
+    .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(Size), .LocalWidth(FetchBits),
+    .AddrWidth(DramBits)
+  ) u_chains (
+    .clk_i, .rst_ni, .start_i,
+    .valid_i        (fetch_valid && !stopped_q),
+    .names_i        (result),
+    .chain_i        (command[32+:16]),
+    .unused_i       (chained_q == '0),
+    .held_o         (held),
+    .slot_o         (chain),
+    .fault_o        (chain_fault),
+    .commands_i     (header[96+:32]),
+    .operands_i     (header[128+:32]),
+    .masks_i        (header[160+:32]),
+    .chains_i       (header[192+:32]),
+    .chain_bytes_i  (header[224+:32]),
+    .record_valid_o (record_valid),
+    .record_ready_i (record_ready),
+    .record_offset_o(record_offset),
+    .record_bytes_o (record_bytes),
+    .record_done_i  (record_done),
+    .record_write_i (record_write),
+    .record_word_i  (record_word),
+    .record_data_i  (record_data),
+    .record_here_i  (record_here),
+    .record_next_i  (record_next),
+    .chain_valid_o  (chain_valid),
+    .chain_first_o  (chain_first),
+    .chain_word_o   (chain_word),
+    .chain_store_o  (chain_store),
+    .chain_slot_o   (chain_slot)
+  );
+  assign unused_header = ^{header[95:0], header[511:256]};
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
   logic                     load_error, write_valid, write_done;
@@ -208,7 +272,11 @@ module systole_core #(
     .Outstanding(Outstanding), .Banks(Banks), .BankWords(BankWords)
   ) u_loads (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_store_i, .chain_slot_i,
+    .chain_valid_i       (chain_valid),
+    .chain_first_i       (chain_first),
+    .chain_word_i        (chain_word),
+    .chain_store_i       (chain_store),
+    .chain_slot_i        (chain_slot),
     .valid_i             (valid),
     .ready_o             (ready),
     .command_i           (command),
@@ -292,8 +360,12 @@ module systole_core #(
     .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits)
   ) u_stores (
     .clk_i, .rst_ni, .in_order_i,
-    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_slot_i,
+    .chain_valid_i       (chain_valid),
+    .chain_first_i       (chain_first),
+    .chain_word_i        (chain_word),
+    .chain_slot_i        (chain_slot),
     .command_i           (command),
+    .command_slot_i      (chain),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
     .start_valid_i       (started_o[2]),

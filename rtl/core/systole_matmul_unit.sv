@@ -10,6 +10,10 @@
 // The sequencer is a cycle ahead of the processing elements: it says what to read, and the elements
 // move a cycle later, when the scratchpad has delivered. A cycle in which the scratchpad cannot
 // serve all that is wanted holds all of it. What a step reads is fixed when it is first offered.
+//
+// B that is stored transposed goes through a transposer, which holds a tile: the tile's columns are
+// read, a row of the memory each, beside the rows of A of the fold before, and then its weights leave
+// like those of any other tile.
 
 `include "systole_assert.svh"
 
@@ -40,6 +44,7 @@ module systole_matmul_unit #(
   input  logic [CountBits-1:0]   k_i,
   input  logic                   a_unsigned_i,
   input  logic                   accumulate_i,
+  input  logic                   b_transposed_i, // B is stored n x k
 
   input  logic                   start_valid_i,
   output logic                   start_ready_o,
@@ -64,6 +69,7 @@ module systole_matmul_unit #(
 
   localparam int unsigned Diagonals = Rows + Cols - 1;
   localparam int unsigned RowBits   = $clog2(Rows);
+  localparam int unsigned ColBits   = $clog2(Cols);
 
   // ---------------------------------------------------------------- commands, by their entries
   logic [AddrBits-1:0]  a_q [Queue];
@@ -75,7 +81,7 @@ module systole_matmul_unit #(
   logic [CountBits-1:0] m_q [Queue];
   logic [CountBits-1:0] n_q [Queue];
   logic [CountBits-1:0] k_q [Queue];
-  logic [Queue-1:0]     a_unsigned_q, accumulate_q;
+  logic [Queue-1:0]     a_unsigned_q, accumulate_q, b_transposed_q;
 
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
@@ -91,6 +97,7 @@ module systole_matmul_unit #(
         k_q[e]          <= k_i;
         a_unsigned_q[e] <= a_unsigned_i;
         accumulate_q[e] <= accumulate_i;
+        b_transposed_q[e] <= b_transposed_i;
       end
     end
   end
@@ -132,11 +139,17 @@ module systole_matmul_unit #(
   logic                 weight_busy_q, weight_fire, weight_last, weight_here;
   logic [TagBits-1:0]   weight_entry_q;
   logic [AddrBits-1:0]  weight_at_q, weight_column_q;  // bottom row of the column's first tile
-  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch;
+  logic [AddrBits-1:0]  weight_tile_q;                 // of a transposed tile: its first row
+  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch, weight_next_column;
   logic [RowBits-1:0]   weight_beat_q;
   logic [CountBits-1:0] weight_k_q, weight_n_q;        // from this tile on
-  logic                 weight_tile_end, weight_column_end;
+  logic                 weight_tile_end, weight_column_end, transposed;
+  logic                 fill_q, fill_fire, fill_last;  // the transposer takes rows
+  logic [ColBits-1:0]   fill_row_q;
 
+  assign transposed        = b_transposed_q[weight_entry_q];
+  assign fill_last         = fill_row_q == ColBits'(Cols - 1) ||
+                             CountBits'(fill_row_q) + CountBits'(1) == weight_n_q;
   assign start_b           = b_q[start_entry_i];
   assign start_pitch       = b_pitch_q[start_entry_i];
   assign weight_pitch      = b_pitch_q[weight_entry_q];
@@ -149,34 +162,53 @@ module systole_matmul_unit #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       weight_busy_q <= 1'b0;
+      fill_q        <= 1'b0;
     end else begin
       weight_busy_q <= start || (weight_busy_q && !(weight_fire && weight_last));
+      if (start) begin
+        fill_q <= b_transposed_q[start_entry_i];
+      end else if (fill_fire) begin
+        fill_q <= !fill_last;
+      end else if (weight_fire && weight_tile_end) begin
+        fill_q <= transposed && !weight_last;
+      end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (start) begin
       weight_entry_q  <= start_entry_i;
-      weight_at_q     <= start_b + (start_pitch << RowBits) - start_pitch;
-      weight_column_q <= start_b + (start_pitch << RowBits) - start_pitch;
+      weight_at_q     <= b_transposed_q[start_entry_i]
+                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
+      weight_column_q <= b_transposed_q[start_entry_i]
+                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
+      weight_tile_q   <= start_b;
+      fill_row_q      <= '0;
       weight_beat_q   <= '0;
       weight_k_q      <= k_q[start_entry_i];
       weight_n_q      <= n_q[start_entry_i];
+    end else if (fill_fire) begin
+      weight_at_q <= weight_at_q + weight_pitch;
+      fill_row_q  <= fill_last ? '0 : fill_row_q + ColBits'(1);
     end else if (weight_fire) begin
       weight_beat_q <= weight_beat_q + RowBits'(1);
       if (!weight_tile_end) begin
         weight_at_q <= weight_at_q - weight_pitch;
       end else if (!weight_column_end) begin
-        weight_at_q <= weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
-        weight_k_q  <= weight_k_q - CountBits'(Rows);
+        weight_at_q   <= transposed ? weight_tile_q + AddrBits'(Rows)
+                                    : weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
+        weight_tile_q <= weight_tile_q + AddrBits'(Rows);
+        weight_k_q    <= weight_k_q - CountBits'(Rows);
       end else begin
-        weight_at_q     <= weight_column_q + AddrBits'(Cols);
-        weight_column_q <= weight_column_q + AddrBits'(Cols);
+        weight_at_q     <= weight_next_column;
+        weight_column_q <= weight_next_column;
+        weight_tile_q   <= weight_next_column;
         weight_k_q      <= k_q[weight_entry_q];
         weight_n_q      <= weight_n_q - CountBits'(Cols);
       end
     end
   end
+  assign weight_next_column = weight_column_q + (transposed ? weight_pitch << ColBits : AddrBits'(Cols));
 
   // ---------------------------------------------------------------- rows of A
   logic                 act_busy_q, act_fire, act_last, act_fold_end;
@@ -226,22 +258,26 @@ module systole_matmul_unit #(
   assign released_o = act_fire && act_last ? Queue'(1) << act_entry_q : '0;
 
   // ---------------------------------------------------------------- steps
-  logic                 open_q, open_act_q, open_weight_q;  // a step has been offered and not served
+  // A step has been offered and not served.
+  logic                 open_q, open_act_q, open_weight_q, open_fill_q;
   logic                 act_offer, weight_offer, act_wanted, weight_wanted, act_step, weight_step;
+  logic                 fill_step, filled_q;   // the transposer's last row is being written
   logic                 act_ready, weight_ready, hold, advance, weights_move, result, unused_last;
   logic [Rows-1:0]      shift;
   logic [Diagonals-1:0] capture;
 
   assign act_offer       = open_q ? open_act_q : act_busy_q;
-  assign weight_offer    = open_q ? open_weight_q : weight_busy_q;
+  assign weight_offer    = open_q ? open_weight_q : weight_busy_q && !fill_q && !filled_q;
+  assign fill_step       = open_q ? open_fill_q : fill_q;
   assign act_step        = act_wanted && act_offer;
   assign weight_step     = weight_wanted && weight_offer;
-  assign array_valid_o   = act_step || weight_step;
-  assign array_reads_o   = {weight_step && weight_here, act_step};
+  assign array_valid_o   = act_step || weight_step || fill_step;
+  assign array_reads_o   = {fill_step || (weight_step && weight_here && !transposed), act_step};
   assign array_address_o = {weight_at_q, act_at_q};
   assign hold            = array_valid_o && !array_done_i;
   assign act_fire        = act_ready && act_offer;
   assign weight_fire     = weight_ready && weight_offer;
+  assign fill_fire       = fill_step && !hold;
 
   systole_systolic_sequencer #(.Rows(Rows), .Cols(Cols)) u_sequencer (
     .clk_i, .rst_ni,
@@ -268,14 +304,46 @@ module systole_matmul_unit #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      open_q <= 1'b0;
+      open_q   <= 1'b0;
+      filled_q <= 1'b0;
     end else begin
-      open_q <= hold;
+      open_q   <= hold;
+      filled_q <= fill_fire && fill_last;
     end
   end
   always_ff @(posedge clk_i) begin
     open_act_q    <= act_step;
     open_weight_q <= weight_step;
+    open_fill_q   <= fill_step;
+  end
+
+  // ---------------------------------------------------------------- transposer
+  logic                 fill_write_q, fed_q;
+  logic [ColBits-1:0]   fill_write_row_q;
+  logic [RowBits-1:0]   feed_row;
+  logic [Cols*8-1:0]    feed, feed_q;
+
+  assign feed_row = RowBits'(Rows - 1) - weight_beat_q;
+
+  for (genvar c = 0; c < Cols; c++) begin : gen_transposer
+    logic [Rows*8-1:0] column_q;
+    always_ff @(posedge clk_i) begin
+      if (fill_write_q && fill_write_row_q == ColBits'(c)) column_q <= array_data_i[DataWidth+:Rows*8];
+    end
+    assign feed[8*c+:8] = column_q[8*feed_row+:8];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fill_write_q <= 1'b0;
+    end else begin
+      fill_write_q <= fill_fire;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    fill_write_row_q <= fill_row_q;
+    feed_q           <= feed;
+    fed_q            <= transposed;
   end
 
   // ---------------------------------------------------------------- elements, a cycle later
@@ -285,7 +353,7 @@ module systole_matmul_unit #(
   logic [Cols*8-1:0]    weight;
 
   // With zeros below the last row of B it does not matter what is beside the last column of A.
-  assign weight = zeros_q ? '0 : array_data_i[DataWidth+:Cols*8];
+  assign weight = zeros_q ? '0 : fed_q ? feed_q : array_data_i[DataWidth+:Cols*8];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -37,6 +37,7 @@ module systole_store_path #(
   input  logic [SlotBits-1:0]   chain_slot_i,
 
   input  logic [639:0]          command_i,
+  input  logic [SlotBits-1:0]   command_slot_i,  // of its chain
   output logic                  legal_o,         // if it is a store or a move
   input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
   input  logic                  start_valid_i,
@@ -93,18 +94,15 @@ module systole_store_path #(
   // ---------------------------------------------------------------- fields
   logic                move, usable, parameters, unused_fields;
   logic [31:0]         m, n, c, c_pitch;
-  logic [SlotBits-1:0] asked;
 
   assign move          = command_i[7:0] == systole_pkg::OpMove;
-  assign asked         = command_i[32+:SlotBits];
   assign m             = command_i[288+:32];
   assign n             = command_i[320+:32];
   assign c             = command_i[512+:32];
   assign c_pitch       = command_i[544+:32];
   assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
                          c[RowLanes-1:0] == '0 && c_pitch[RowLanes-1:0] == '0 &&
-                         32'(command_i[32+:16]) < ChainSlots && usable &&
-                         (!parameters || n <= MostColumns);
+                         usable && (!parameters || n <= MostColumns);
   assign unused_fields = ^{command_i, c, c_pitch};
 
   // ---------------------------------------------------------------- chains
@@ -123,7 +121,7 @@ module systole_store_path #(
     .first_i     (chain_first_i),
     .word_i      (chain_word_i),
     .slot_i      (chain_slot_i),
-    .asked_i     (asked),
+    .asked_i     (command_slot_i),
     .usable_o    (usable),
     .parameters_o(parameters),
     .chain_i     (chain),
@@ -146,7 +144,7 @@ module systole_store_path #(
   ) u_unit (
     .clk_i, .rst_ni, .in_order_i, .entry_i,
     .move_i      (move),
-    .chain_i     (asked),
+    .chain_i     (command_slot_i),
     .c_i         (c[RowLanes+:SumBits]),
     .c_pitch_i   (c_pitch[RowLanes+:SumBits]),
     .m_i         (m[CountBits-1:0]),
@@ -155,6 +153,8 @@ module systole_store_path #(
     .to_pitch_i  (move ? command_i[480+:32] : command_i[96+:32]),
     .parameters_i(command_i[576+:AddrBits]),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
+    .chain_new_i (chain_valid_i && chain_first_i),
+    .chain_slot_i,
     .chain_o     (chain),
     .type_i      (out_type),
     .stages_i    (stages),

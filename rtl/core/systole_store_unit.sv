@@ -55,6 +55,9 @@ module systole_store_unit #(
   output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
   output logic                  error_o,         // since reset: a response was no OKAY
 
+  input  logic                  chain_new_i,     // another chain goes into slot chain_slot_i
+  input  logic [SlotBits-1:0]   chain_slot_i,
+
   // the chain of the command: systole_chain_store
   output logic [SlotBits-1:0]   chain_o,
   input  logic [7:0]            type_i,
@@ -175,8 +178,9 @@ module systole_store_unit #(
       if (start) begin
         known_q     <= 1'b1;
         code_left_q <= stages_i != '0 && !(known_q && held_q == chain_o);
-      end else if (code_read_o && code_last) begin
-        code_left_q <= 1'b0;
+      end else begin
+        if (chain_new_i && chain_slot_i == held_q) known_q <= 1'b0;
+        if (code_read_o && code_last) code_left_q <= 1'b0;
       end
     end
   end

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
 #include "hw/kernel/gemm.h"
@@ -44,6 +45,7 @@ hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t starte
   command.c = matmul.c.address / Core::kSize;
   command.c_pitch = matmul.c.pitch / Core::kSize;
   command.accumulate = matmul.accumulate;
+  command.b_transposed = matmul.b_transposed;
   return command;
 }
 
@@ -199,15 +201,22 @@ class CorePasses {
     hw::FetchSchedule fetch(params, memory.program, Core::kFetchCommands, test_.address, count);
     hw::DispatchSchedule schedule(Core::kStationSizes);
     hw::ReadPort loads(params, memory.loads);
+    hw::ChainSchedule chains(hw::header_of(test_.program), Core::kChainSlots);
+    std::uint64_t out = 0;     // cycle from which the next command can follow
+    std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
     fetch.start(0);
     std::size_t matmul = 0, store = 0;
     std::uint64_t end = 0;
     for (std::uint32_t i = 0; i + 1 < count; ++i) {
       const hw::Command& command = test_.program.commands[i];
       const hw::Unit unit = hw::unit_of(command.opcode());
+      std::uint64_t arrival = fetch.arrival(i);
+      if (const auto* const result = command.as<hw::cmd::Result>()) {
+        arrival = chains.ready(fetch, result->chain.chain, std::max(out, arrival), unused);
+      }
       const hw::DispatchTimes at =
-          schedule.next(unit, hw::ranges_of(command, test_.program), fetch.arrival(i));
-      fetch.is_out(i, at.dispatched);
+          schedule.next(unit, hw::ranges_of(command, test_.program), arrival);
+      fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0};
       const std::uint64_t before = last.run.commands[i].started;
       const auto run_unit = [&](const auto& known) {
@@ -222,6 +231,7 @@ class CorePasses {
         run_unit(next.folds.times.at(matmul++));
       } else if (unit == hw::Unit::kStore) {
         run_unit(next.stores.times.at(store++));
+        unused = std::max(unused, times.completed);
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;
@@ -256,6 +266,7 @@ void execute_matmul(const hw::cmd::Matmul& matmul, CoreState& state) {
   args.a_unsigned = matmul.a_unsigned;
   args.b = reinterpret_cast<const std::int8_t*>(state.scratchpad.data() + matmul.b.address);
   args.ldb = matmul.b.pitch;
+  args.b_transposed = matmul.b_transposed;
   args.c = state.sums.data() + matmul.c.address;
   args.ldc = matmul.c.pitch;
   args.m = matmul.m;

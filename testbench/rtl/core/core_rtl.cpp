@@ -8,7 +8,6 @@
 
 #include "Vcore_4_checked.h"
 #include "hw/program/program_image.h"
-#include "testbench/rtl/core/chain_records.h"
 #include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
@@ -54,7 +53,6 @@ class CoreSession {
               std::vector<std::uint8_t>& memory, const CoreRun* expected)
       : dut_(dut),
         fetch_pins_(*dut),
-        test_(test),
         expected_(expected),
         fetches_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.program, memory),
         loads_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.loads, memory),
@@ -65,10 +63,8 @@ class CoreSession {
 
   CoreRun run() {
     dut_.show_operation(words_.data(), 0);
-    send_chains(dut_, test_.program, [&] { cycle(true); });
-    begin_ = dut_.cycles();
     while (dut_->done_o == 0) step();
-    run_.done = dut_.cycles() - begin_;
+    run_.done = dut_.cycles();
     run_.fetches = std::move(fetches_.requests());
     run_.reads = std::move(loads_.requests());
     run_.writes = std::move(stores_.requests());
@@ -83,7 +79,7 @@ class CoreSession {
   }
 
   void step() {
-    const std::uint64_t now = dut_.cycles() - begin_;
+    const std::uint64_t now = dut_.cycles();
     dut_->start_i = now == 0;
     fetches_.drive(fetch_pins_, now);
     loads_.drive(dut_, now);
@@ -136,7 +132,6 @@ class CoreSession {
 
   CoreDut& dut_;
   FetchPins fetch_pins_;
-  const CoreCase& test_;
   const CoreRun* const expected_;
   ReadSide fetches_, loads_;
   WriteSide stores_;
@@ -146,7 +141,6 @@ class CoreSession {
       of_entry_{};                                    ///< command
   std::array<std::size_t, hw::kStations> current_{};  ///< by unit: the command that started last
   std::array<std::int32_t, kCoreViewWords> words_{};
-  std::uint64_t begin_ = 0;
   std::size_t next_ = 0;
 };
 
@@ -170,7 +164,7 @@ class VerilatedCore final : public CoreRtl {
 
  private:
   void quiet() {
-    dut_->chain_valid_i = dut_->chain_first_i = dut_->chain_store_i = dut_->start_i = 0;
+    dut_->start_i = 0;
     dut_->fetch_ar_ready_i = dut_->fetch_r_valid_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->aw_ready_i = dut_->w_ready_i = dut_->b_valid_i = 0;
     dut_->row_bytes_i = 0;

@@ -63,7 +63,7 @@ class CoreRtl {
   static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
 
   virtual ~CoreRtl() = default;
-  /// Sends the chains of the program, and starts it in cycle 0. Local memories hold what the
+  /// Starts the program in cycle 0. Local memories hold what the
   /// program before left, at first anything. `memory` is read and written. `expected`: for the
   /// waveform, or null. Throws std::invalid_argument if the core stops at a command,
   /// std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.

@@ -81,7 +81,10 @@ class RandomCore {
 
   [[nodiscard]] hw::Program next(std::int64_t most) {
     hw::Program program;
-    for (std::int64_t i = any(1, 4); i > 0; --i) program.chains.push_back(chain());
+    // More than there are slots now and then.
+    for (std::int64_t i = any(1, any(0, 2) == 0 ? 20 : 4); i > 0; --i) {
+      program.chains.push_back(chain());
+    }
     for (std::int64_t i = any(1, most); i > 0; --i) {
       switch (any(0, 6)) {
         case 0:
@@ -183,7 +186,10 @@ class RandomCore {
     matmul.n = size(14);
     matmul.k = size(14);
     matmul.a = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.m, matmul.k);
-    matmul.b = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
+    matmul.b_transposed = any(0, 2) == 0;
+    matmul.b = matmul.b_transposed
+                   ? tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.n, matmul.k)
+                   : tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
     matmul.c = sums(matmul.m, matmul.n);
     matmul.a_unsigned = any(0, 1) != 0;
     matmul.accumulate = any(0, 1) != 0;
