@@ -1,6 +1,6 @@
 // A core: commands of a program in memory, and what they ask for. Fetch, decoder, dispatcher, load
 // unit, scratchpad, array, accumulator, post-op pipeline, and the ports to memory: one AXI4 manager
-// each for the program, loads and stores, as the model has. Cycles: the contracts of its parts, which
+// each for the program with its chains, loads, stores and their operands, as the model has. Cycles: the contracts of its parts, which
 // docs/core-rtl.md names.
 //
 // `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
@@ -15,8 +15,10 @@ module systole_core #(
   parameter  int unsigned StoreQueue     = 2,
   parameter  int unsigned FetchCommands  = 4,
   parameter  int unsigned ChainSlots     = 64,
-  parameter  int unsigned Stages         = 8,     // of a chain
+  parameter  int unsigned Stages         = 8,     // of a chain, without a row-wise one at its end
   parameter  int unsigned ParameterBeats = 16,    // see systole_store_unit
+  parameter  int unsigned Statistics     = 64,    // words of row statistics
+  parameter  int unsigned OperandBytes   = 4096,  // of a tensor operand's tile
   parameter  int unsigned RequestBytes   = 16,
   parameter  int unsigned Outstanding    = 4,     // of each port
   parameter  int unsigned Banks          = 4,     // of the scratchpad
@@ -74,6 +76,21 @@ module systole_core #(
   input  logic [1:0]           r_resp_i,
   input  logic                 r_last_i,
 
+  // tensor operands of stores and moves
+  output logic                 operand_ar_valid_o,
+  input  logic                 operand_ar_ready_i,
+  output logic [IdBits-1:0]    operand_ar_id_o,
+  output logic [DramBits-1:0]  operand_ar_addr_o,
+  output logic [7:0]           operand_ar_len_o,
+  output logic [2:0]           operand_ar_size_o,
+  output logic [1:0]           operand_ar_burst_o,
+  input  logic                 operand_r_valid_i,
+  output logic                 operand_r_ready_o,
+  input  logic [IdBits-1:0]    operand_r_id_i,
+  input  logic [DataWidth-1:0] operand_r_data_i,
+  input  logic [1:0]           operand_r_resp_i,
+  input  logic                 operand_r_last_i,
+
   // stores
   output logic                 aw_valid_o,
   input  logic                 aw_ready_i,
@@ -109,7 +126,7 @@ module systole_core #(
   localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
   localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
   // As systole_command_fetch has it: its buffer, or the longest record.
-  localparam int unsigned RecordBytes = 8 + 72 * Stages;
+  localparam int unsigned RecordBytes = 8 + 72 * (Stages + 1);
   localparam int unsigned FetchBytes  = 64 + 2 * 80 * FetchCommands;
   localparam int unsigned FetchBits   = $clog2((FetchBytes > RecordBytes ? FetchBytes : RecordBytes) + 1);
 
@@ -213,7 +230,7 @@ module systole_core #(
   end
 
   systole_chain_fetch #(
-    .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(Size), .LocalWidth(FetchBits),
+    .ChainSlots(ChainSlots), .Stages(Stages + 1), .DataBytes(Size), .LocalWidth(FetchBits),
     .AddrWidth(DramBits)
   ) u_chains (
     .clk_i, .rst_ni, .start_i,
@@ -356,10 +373,11 @@ module systole_core #(
 
   systole_store_path #(
     .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
-    .ParameterBeats(ParameterBeats), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits)
+    .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
+    .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .DramBits(DramBits),
+    .AddrBits(AddrBits), .SumBits(SumBits)
   ) u_stores (
-    .clk_i, .rst_ni, .in_order_i,
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
     .chain_valid_i       (chain_valid),
     .chain_first_i       (chain_first),
     .chain_word_i        (chain_word),
@@ -391,6 +409,19 @@ module systole_core #(
     .write_data_o        (write_data),
     .write_here_o        (write_here),
     .write_next_o        (write_next),
+    .ar_valid_o          (operand_ar_valid_o),
+    .ar_ready_i          (operand_ar_ready_i),
+    .ar_id_o             (operand_ar_id_o),
+    .ar_addr_o           (operand_ar_addr_o),
+    .ar_len_o            (operand_ar_len_o),
+    .ar_size_o           (operand_ar_size_o),
+    .ar_burst_o          (operand_ar_burst_o),
+    .r_valid_i           (operand_r_valid_i),
+    .r_ready_o           (operand_r_ready_o),
+    .r_id_i              (operand_r_id_i),
+    .r_data_i            (operand_r_data_i),
+    .r_resp_i            (operand_r_resp_i),
+    .r_last_i            (operand_r_last_i),
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
     .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i

@@ -318,33 +318,18 @@ module systole_matmul_unit #(
   end
 
   // ---------------------------------------------------------------- transposer
-  logic                 fill_write_q, fed_q;
-  logic [ColBits-1:0]   fill_write_row_q;
-  logic [RowBits-1:0]   feed_row;
-  logic [Cols*8-1:0]    feed, feed_q;
+  logic              fed_q;
+  logic [Cols*8-1:0] feed;
 
-  assign feed_row = RowBits'(Rows - 1) - weight_beat_q;
-
-  for (genvar c = 0; c < Cols; c++) begin : gen_transposer
-    logic [Rows*8-1:0] column_q;
-    always_ff @(posedge clk_i) begin
-      if (fill_write_q && fill_write_row_q == ColBits'(c)) column_q <= array_data_i[DataWidth+:Rows*8];
-    end
-    assign feed[8*c+:8] = column_q[8*feed_row+:8];
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      fill_write_q <= 1'b0;
-    end else begin
-      fill_write_q <= fill_fire;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    fill_write_row_q <= fill_row_q;
-    feed_q           <= feed;
-    fed_q            <= transposed;
-  end
+  systole_weight_transposer #(.Rows(Rows), .Cols(Cols)) u_transposer (
+    .clk_i, .rst_ni,
+    .fill_i    (fill_fire),
+    .fill_row_i(fill_row_q),
+    .data_i    (array_data_i[DataWidth+:Rows*8]),
+    .beat_i    (weight_beat_q),
+    .weights_o (feed)
+  );
+  always_ff @(posedge clk_i) fed_q <= transposed;
 
   // ---------------------------------------------------------------- elements, a cycle later
   logic                 advance_q, weights_move_q, unsigned_q, zeros_q;
@@ -353,7 +338,7 @@ module systole_matmul_unit #(
   logic [Cols*8-1:0]    weight;
 
   // With zeros below the last row of B it does not matter what is beside the last column of A.
-  assign weight = zeros_q ? '0 : fed_q ? feed_q : array_data_i[DataWidth+:Cols*8];
+  assign weight = zeros_q ? '0 : fed_q ? feed : array_data_i[DataWidth+:Cols*8];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

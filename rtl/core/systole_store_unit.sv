@@ -1,11 +1,12 @@
 // The unit of a core that runs stores and moves: rows of sums out of the accumulator, through the
-// post-op pipeline, to memory or into the scratchpad. Values: hw::apply_chain() of hw/postop/postop.h.
-// Cycles: hw::StoreSchedule of hw/dma/store_schedule.h.
+// post-op pipeline and perhaps a row-wise stage after it, to memory or into the scratchpad. Values:
+// hw::apply_chain() of hw/postop/postop.h. Cycles: hw::store_times() of hw/dma/store_schedule.h.
 //
-// A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, and
-// beside it its words of the parameter block, which stay in buffers for all of its rows. Then a vector
-// of sums goes in every cycle, one after the other. The last byte out makes place for the next
-// command, except that the writing port must have sent its last request.
+// A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, beside
+// it its words of the parameter block, which stay in buffers for all of its rows, and the tile of a
+// tensor operand. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
+// The last byte out makes place for the next command, except that the writing port must have sent its
+// last request.
 
 `include "systole_assert.svh"
 
@@ -15,6 +16,8 @@ module systole_store_unit #(
   parameter  int unsigned Queue          = 2,   // commands in the station of the unit
   parameter  int unsigned ChainSlots     = 64,
   parameter  int unsigned ParameterBeats = 16,  // vectors of parameters that a stage can keep
+  parameter  int unsigned Statistics     = 64,  // words
+  parameter  int unsigned OperandBytes   = 4096,
   parameter  int unsigned DataBytes      = 4,   // of a word of the scratchpad and of a beat
   parameter  int unsigned RequestBytes   = 16,
   parameter  int unsigned Outstanding    = 4,
@@ -24,8 +27,10 @@ module systole_store_unit #(
   parameter  int unsigned CountBits      = 24,
   localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
   localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
-  localparam int unsigned StageBits      = Stages > 1 ? $clog2(Stages) : 1,
-  localparam int unsigned StagesBits     = $clog2(Stages + 1),
+  localparam int unsigned StageBits      = $clog2(Stages + 1),
+  localparam int unsigned StagesBits     = $clog2(Stages + 2),
+  localparam int unsigned ColBits        = $clog2(systole_pkg::MaxCols + 1),
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1,
   localparam int unsigned DataWidth      = 8 * DataBytes,
   localparam int unsigned LaneBits       = $clog2(DataBytes),
   localparam int unsigned WordBits       = AddrBits - LaneBits,
@@ -34,6 +39,7 @@ module systole_store_unit #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  in_order_i,
+  input  logic [31:0]           row_bytes_i,
 
   // a command in flight to an entry of the station
   input  logic [Queue-1:0]      entry_i,
@@ -46,6 +52,10 @@ module systole_store_unit #(
   input  logic [DramBits-1:0]   to_i,
   input  logic [31:0]           to_pitch_i,
   input  logic [AddrBits-1:0]   parameters_i,
+  input  logic [StatisticsBits-1:0] statistics_i,
+  input  logic [ColBits-1:0]    kept_i,          // see systole_softmax_unit
+  input  logic [DramBits-1:0]   tensor_i,
+  input  logic [31:0]           tensor_pitch_i,
 
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
@@ -62,8 +72,13 @@ module systole_store_unit #(
   output logic [SlotBits-1:0]   chain_o,
   input  logic [7:0]            type_i,
   input  logic [StagesBits-1:0] stages_i,
-  input  logic [Stages-1:0]     channel_i,
-  input  logic [Stages-1:0]     shift_i,
+  input  logic                  row_wise_i,
+  input  logic [1:0]            passes_i,
+  input  logic [Stages:0]       channel_i,
+  input  logic [Stages:0]       shift_i,
+  input  logic [Stages-1:0]     tensor_stage_i,
+  input  logic [7:0]            element_i,
+  input  logic [Stages-1:0]     divide_i,
   output logic                  code_read_o,
   output logic [StageBits-1:0]  code_stage_o,
   output logic [3:0]            code_word_o,
@@ -88,6 +103,21 @@ module systole_store_unit #(
   output logic [DataWidth-1:0]  write_data_o,
   output logic [DataBytes-1:0]  write_here_o,
   output logic [DataBytes-1:0]  write_next_o,
+
+  // tensor operands
+  output logic                  ar_valid_o,
+  input  logic                  ar_ready_i,
+  output logic [IdBits-1:0]     ar_id_o,
+  output logic [DramBits-1:0]   ar_addr_o,
+  output logic [7:0]            ar_len_o,
+  output logic [2:0]            ar_size_o,
+  output logic [1:0]            ar_burst_o,
+  input  logic                  r_valid_i,
+  output logic                  r_ready_o,
+  input  logic [IdBits-1:0]     r_id_i,
+  input  logic [DataWidth-1:0]  r_data_i,
+  input  logic [1:0]            r_resp_i,
+  input  logic                  r_last_i,
 
   output logic                  aw_valid_o,
   input  logic                  aw_ready_i,
@@ -117,6 +147,10 @@ module systole_store_unit #(
   logic [DramBits-1:0]  to_q [Queue];
   logic [31:0]          to_pitch_q [Queue];
   logic [AddrBits-1:0]  parameters_q [Queue];
+  logic [StatisticsBits-1:0] statistics_q [Queue];
+  logic [ColBits-1:0]   kept_q [Queue];
+  logic [DramBits-1:0]  tensor_q [Queue];
+  logic [31:0]          tensor_pitch_q [Queue];
 
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
@@ -130,6 +164,10 @@ module systole_store_unit #(
         to_q[e]         <= to_i;
         to_pitch_q[e]   <= to_pitch_i;
         parameters_q[e] <= parameters_i;
+        statistics_q[e] <= statistics_i;
+        kept_q[e]       <= kept_i;
+        tensor_q[e]     <= tensor_i;
+        tensor_pitch_q[e] <= tensor_pitch_i;
       end
     end
   end
@@ -137,15 +175,18 @@ module systole_store_unit #(
   // ---------------------------------------------------------------- one command at a time
   logic                 busy_q, start, dma_ready, out_over;
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
-  logic [CountBits-1:0] n;
-  logic                 code_left_q, loaded;
+  logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
+  logic                 code_left_q, loaded, operands_loaded;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
+  assign m             = m_q[entry];
   assign n             = n_q[entry];
+  assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
+  assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
   assign chain_o       = chain_q[entry];
   assign start_ready_o = !busy_q && dma_ready;
   assign start         = start_valid_i && start_ready_o;
-  assign loaded        = busy_q && !code_left_q && parameters_loaded;
+  assign loaded        = busy_q && !code_left_q && parameters_loaded && operands_loaded;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -198,13 +239,17 @@ module systole_store_unit #(
   end
 
   // ---------------------------------------------------------------- parameters
-  logic                       parameters_loaded, parameters_there;
-  logic [Stages-1:0]          operand_ready;
-  logic [Stages*Lanes*32-1:0] operands;
-  logic [Stages*Lanes*6-1:0]  shifts;
+  logic                           parameters_loaded, parameters_there;
+  logic [Stages:0]                parameters_take;
+  logic [(Stages+1)*Lanes*32-1:0] parameters;
+  logic [(Stages+1)*Lanes*6-1:0]  shifts;
+  logic [Lanes*32-1:0]            addend;
+  logic [StageBits-1:0]           last_stage;
+
+  assign last_stage = StageBits'(stages_i - StagesBits'(1));
 
   systole_parameter_buffers #(
-    .Lanes(Lanes), .Stages(Stages), .ParameterBeats(ParameterBeats), .DataBytes(DataBytes),
+    .Lanes(Lanes), .Stages(Stages + 1), .ParameterBeats(ParameterBeats), .DataBytes(DataBytes),
     .AddrBits(AddrBits), .CountBits(CountBits)
   ) u_parameters (
     .clk_i, .rst_ni,
@@ -212,84 +257,134 @@ module systole_store_unit #(
     .parameters_i   (parameters_q[entry]),
     .n_i            (n),
     .channel_i, .shift_i,
+    .norm_i         (last_stage),
     .loaded_o       (parameters_loaded),
     .there_o        (parameters_there),
     .valid_o        (parameters_valid_o),
     .done_i         (parameters_done_i),
     .address_o      (parameters_address_o),
     .data_i         (parameters_data_i),
-    .operand_ready_i(operand_ready),
-    .operands_o     (operands),
-    .shifts_o       (shifts)
+    .operand_ready_i(parameters_take),
+    .operands_o     (parameters),
+    .shifts_o       (shifts),
+    .addend_o       (addend)
+  );
+
+  // ---------------------------------------------------------------- tensor operand
+  logic                tensor_take, operand_error;
+  logic [Lanes*32-1:0] tensor_data;
+
+  systole_operand_buffer #(
+    .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .DramBits(DramBits), .CountBits(CountBits)
+  ) u_operands (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_i  (start),
+    .wanted_i (tensor_stage_i != '0),
+    .type_i   (element_i),
+    .passes_i,
+    .address_i(tensor_q[entry]),
+    .pitch_i  (tensor_pitch_q[entry]),
+    .m_i      (m),
+    .n_i      (n),
+    .vectors_i(vectors),
+    .loaded_o (operands_loaded),
+    .error_o  (operand_error),
+    .take_i   (tensor_take),
+    .data_o   (tensor_data),
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
+  );
+
+  // ---------------------------------------------------------------- statistics of rows
+  logic        divided, divide_take, sum_write;
+  logic [31:0] reciprocal, row_sum;
+
+  systole_row_reciprocals #(.Words(Statistics), .CountBits(CountBits)) u_reciprocals (
+    .clk_i, .rst_ni,
+    .start_i     (start),
+    .divides_i   (divide_i != '0),
+    .statistics_i(statistics_q[entry]),
+    .rows_i      (m),
+    .vectors_i   (vectors),
+    .write_i     (sum_write),
+    .write_data_i(row_sum),
+    .valid_o     (divided),
+    .reciprocal_o(reciprocal),
+    .take_i      (divide_take)
   );
 
   // ---------------------------------------------------------------- sums into the pipeline
-  logic                 reading_q, sums_take, read_row_end, read_last;
-  logic [SumBits-1:0]   sums_at_q, sums_row_q;
-  logic [CountBits-1:0] read_rows_q, read_columns_q;
-  logic [Lanes-1:0]     mask, mask_q;
+  logic               reading, sums_take, read_row_end, read_last;
+  logic [SumBits-1:0] unused_next;
+  logic [Lanes-1:0]   mask, mask_q;
 
-  assign sums_valid_o = loaded && reading_q;
-  assign sums_row_o   = sums_at_q;
+  assign sums_valid_o = loaded && reading;
   assign sums_take    = sums_valid_o && sums_ready_i;
-  assign read_row_end = read_columns_q <= CountBits'(Lanes);
-  assign read_last    = read_row_end && read_rows_q == CountBits'(1);
   assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
 
-  for (genvar l = 0; l < Lanes; l++) begin : gen_mask
-    assign mask[l] = CountBits'(l) < read_columns_q;
-  end
+  systole_row_passes #(.AtBits(SumBits), .CountBits(CountBits)) u_sums (
+    .clk_i, .rst_ni,
+    .start_i  (start),
+    .passes_i,
+    .rows_i   (m),
+    .vectors_i(vectors),
+    .base_i   (c_q[entry]),
+    .pitch_i  (c_pitch_q[entry]),
+    .valid_o  (reading),
+    .step_i   (sums_take),
+    .at_o     (sums_row_o),
+    .next_at_o(unused_next),
+    .row_end_o(read_row_end),
+    .last_o   (read_last)
+  );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      reading_q <= 1'b0;
-    end else begin
-      reading_q <= start || (reading_q && !(sums_take && read_last));
-    end
+  for (genvar l = 0; l < Lanes; l++) begin : gen_mask
+    assign mask[l] = !read_row_end || CountBits'(l) < last_lanes;
   end
   always_ff @(posedge clk_i) begin
     if (sums_take) mask_q <= mask;
-    if (start) begin
-      sums_at_q      <= c_q[entry];
-      sums_row_q     <= c_q[entry];
-      read_rows_q    <= m_q[entry];
-      read_columns_q <= n;
-    end else if (sums_take && !read_row_end) begin
-      sums_at_q      <= sums_at_q + SumBits'(1);
-      read_columns_q <= read_columns_q - CountBits'(Lanes);
-    end else if (sums_take) begin
-      sums_at_q      <= sums_row_q + c_pitch_q[entry_q];
-      sums_row_q     <= sums_row_q + c_pitch_q[entry_q];
-      read_columns_q <= n;
-      read_rows_q    <= read_rows_q - CountBits'(1);
-    end
   end
 
-  // ---------------------------------------------------------------- pipeline
+  // ---------------------------------------------------------------- stages
   logic                out_valid, out_ready, illegal;
-  logic [Lanes-1:0]    unused_mask;
   logic [Lanes*32-1:0] out;
 
-  systole_postop_pipeline #(.Lanes(Lanes), .Slots(Stages)) u_pipeline (
+  systole_chain_stages #(.Lanes(Lanes), .Stages(Stages), .CountBits(CountBits)) u_stages (
     .clk_i, .rst_ni,
     .code_write_i   (code_write_q),
-    .code_slot_i    (write_stage_q),
+    .code_stage_i   (write_stage_q),
     .code_word_i    (write_word_q),
     .code_i,
-    .stages_i       (busy_q ? stages_i : '0),
-    .error_o        (illegal),
-    .valid_i        (data_valid_i && !illegal),
+    .busy_i         (busy_q),
+    .loaded_i       (loaded),
+    .stages_i, .row_wise_i,
+    .channel_i      (channel_i[Stages-1:0]),
+    .tensor_stage_i, .divide_i,
+    .last_stage_i   (last_stage),
+    .illegal_o      (illegal),
+    .rows_i         (m),
+    .cols_i         (ColBits'(n)),
+    .kept_i         (kept_q[entry]),
+    .valid_i        (data_valid_i),
     .ready_o        (data_ready_o),
     .mask_i         (mask_q),
     .data_i,
-    .operand_valid_i(loaded && parameters_there ? channel_i : '0),
-    .operand_ready_o(operand_ready),
-    .operand_i      (operands),
-    .shift_i        (shifts),
+    .parameters_there_i(parameters_there),
+    .parameters_i   (parameters),
+    .shifts_i       (shifts),
+    .addend_i       (addend),
+    .parameters_take_o(parameters_take),
+    .tensor_i       (tensor_data),
+    .tensor_take_o  (tensor_take),
+    .divided_i      (divided),
+    .reciprocal_i   (reciprocal),
+    .divide_take_o  (divide_take),
     .valid_o        (out_valid),
     .ready_i        (out_ready),
-    .mask_o         (unused_mask),
-    .data_o         (out)
+    .data_o         (out),
+    .sum_write_o    (sum_write),
+    .row_sum_o      (row_sum)
   );
 
   // The code has been written in the second cycle after the last word was read.
@@ -310,7 +405,7 @@ module systole_store_unit #(
     .start_i     (start),
     .move_i      (moves),
     .type_i,
-    .m_i         (m_q[entry]),
+    .m_i         (m),
     .n_i         (n),
     .to_i        (AddrBits'(to_q[entry])),
     .to_pitch_i  (AddrBits'(to_pitch_q[entry])),
@@ -327,7 +422,7 @@ module systole_store_unit #(
   );
 
   // ---------------------------------------------------------------- to memory
-  logic               stored;
+  logic               stored, store_error;
   logic [TagBits-1:0] stored_tag;
   logic [Queue-1:0]   moves_end, stores_end;
   logic [31:0]        out_bytes;
@@ -336,6 +431,7 @@ module systole_store_unit #(
   assign moves_end   = out_over && moves ? Queue'(1) << entry_q : '0;
   assign stores_end  = stored ? Queue'(1) << stored_tag : '0;
   assign completed_o = moves_end | stores_end;
+  assign error_o     = store_error || operand_error;
 
   systole_write_dma #(
     .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
@@ -347,11 +443,11 @@ module systole_store_unit #(
     .tag_i          (entry),
     .address_i      (to_q[entry]),
     .pitch_i        (to_pitch_q[entry]),
-    .rows_i         (32'(m_q[entry])),
+    .rows_i         (32'(m)),
     .bytes_i        (out_bytes),
     .completed_o    (stored),
     .completed_tag_o(stored_tag),
-    .error_o,
+    .error_o        (store_error),
     .valid_i        (out_valid && !moves),
     .ready_o        (dma_takes),
     .data_i         (piece),

@@ -59,6 +59,8 @@ hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started
   store.c_pitch = result.from.pitch / Core::kSize;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
+  store.tensor = result.chain.tensor.address;
+  store.tensor_pitch = result.chain.tensor.pitch;
   if (const auto* const move = command.as<hw::cmd::Move>()) {
     store.move = true;
     store.to = move->to.address;
@@ -163,7 +165,8 @@ class CorePasses {
     const hw::StoreParams params{
         Core::kSize,
         {read_params(kCorePort, test_.slots, 0).cut, Core::kBeatBytes, Core::kOutstanding,
-         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes}};
+         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes},
+        read_params(kCorePort, test_.slots, 0)};
     const auto serve = [&banks](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
       return banks.serve(cycle, access(address, bytes)).end;
     };
@@ -173,7 +176,7 @@ class CorePasses {
            return serve(cycle, address, Core::kBeatBytes);
          },
          serve, [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
-         memory.stores});
+         memory.stores, memory.operands});
   }
 
   [[nodiscard]] hw::FoldSchedule folds(const CorePass& last, hw::BankService& banks) const {
@@ -244,6 +247,7 @@ class CorePasses {
     next.run.done = std::max(end, fetch.arrival(count - 1)) + 1;
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
+    next.run.operands = next.stores.operands;
     next.load_writes = all_writes(next.run.reads, Core::kBeatBytes);
   }
 
@@ -285,6 +289,16 @@ void execute_result(const hw::Command& command, const hw::Program& program, Core
               parameters.size() * sizeof(std::int32_t));
   std::vector<std::uint8_t> rows(result.m * row_bytes);
   hw::ChainOperands operands;
+  std::vector<std::uint8_t> tensor;
+  if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+    operands.tensors[0].pitch = result.n * hw::bytes_of(types[0]);
+    tensor.resize(result.m * operands.tensors[0].pitch);
+    copy_rows(state.memory.data() + result.chain.tensor.address, result.chain.tensor.pitch,
+              tensor.data(), operands.tensors[0].pitch, result.m, operands.tensors[0].pitch);
+    operands.tensors[0].data = tensor.data();
+  }
+  operands.row_statistics = state.statistics.data() + result.chain.statistics;
+  operands.valid_cols = result.chain.valid_cols;
   operands.accumulator = state.sums.data() + result.from.address;
   operands.accumulator_pitch = result.from.pitch;
   operands.parameters = parameters.data();
@@ -322,6 +336,21 @@ void execute(const hw::Program& program, CoreState& state) {
   }
 }
 
+namespace {
+
+/// The requests for operands, of a command of the program instead of one of the store unit.
+std::vector<hw::ReadRequest> expected_operands(const CoreCase& test, const CoreRun& expected) {
+  std::vector<std::size_t> results;
+  for (std::size_t i = 0; i < test.program.commands.size(); ++i) {
+    if (test.program.commands[i].as<hw::cmd::Result>() != nullptr) results.push_back(i);
+  }
+  std::vector<hw::ReadRequest> operands = expected.operands;
+  for (hw::ReadRequest& request : operands) request.command = results.at(request.command);
+  return operands;
+}
+
+}  // namespace
+
 CoreRun check_core(CoreRtl& core, const CoreCase& test,
                    const std::function<CoreMemory()>& make_ports, CoreState& state,
                    RtlCounts& counts) {
@@ -341,6 +370,7 @@ CoreRun check_core(CoreRtl& core, const CoreCase& test,
   for (hw::ReadRequest& fetch : fetches) fetch.command = 0;  // it is a chunk for the contract
   check_requests(check, found.fetches, fetches);
   check_requests(check, found.reads, expected.reads);
+  check_requests(check, found.operands, expected_operands(test, expected));
   check.mismatch(found.writes.size() != expected.writes.size());
   for (std::size_t i = 0; i < std::min(found.writes.size(), expected.writes.size()); ++i) {
     const hw::WriteRequest &is = found.writes[i], &should = expected.writes[i];

@@ -20,24 +20,9 @@ using CoreDut = VerilatedDut<CoreModel>;
 constexpr unsigned kCoreEntryBits = 4;
 constexpr std::size_t kIdle = ~std::size_t{0};
 
-/// The pins of the port that fetches, by the names of the others.
-class FetchPins {
- public:
-  explicit FetchPins(CoreModel& core)
-      : ar_ready_i(core.fetch_ar_ready_i),
-        r_valid_i(core.fetch_r_valid_i),
-        r_id_i(core.fetch_r_id_i),
-        r_resp_i(core.fetch_r_resp_i),
-        r_last_i(core.fetch_r_last_i),
-        r_data_i(core.fetch_r_data_i),
-        ar_valid_o(core.fetch_ar_valid_o),
-        ar_id_o(core.fetch_ar_id_o),
-        ar_addr_o(core.fetch_ar_addr_o),
-        ar_len_o(core.fetch_ar_len_o),
-        ar_size_o(core.fetch_ar_size_o),
-        ar_burst_o(core.fetch_ar_burst_o),
-        r_ready_o(core.fetch_r_ready_o) {}
-  FetchPins* operator->() { return this; }
+/// The pins of a port that reads, by the names of that for loads.
+struct ReadPins {
+  ReadPins* operator->() { return this; }
 
   CData &ar_ready_i, &r_valid_i, &r_id_i, &r_resp_i, &r_last_i;
   IData& r_data_i;
@@ -46,16 +31,33 @@ class FetchPins {
   CData &ar_len_o, &ar_size_o, &ar_burst_o, &r_ready_o;
 };
 
+ReadPins fetch_pins(CoreModel& core) {
+  return {core.fetch_ar_ready_i, core.fetch_r_valid_i,  core.fetch_r_id_i,    core.fetch_r_resp_i,
+          core.fetch_r_last_i,   core.fetch_r_data_i,   core.fetch_ar_valid_o, core.fetch_ar_id_o,
+          core.fetch_ar_addr_o,  core.fetch_ar_len_o,   core.fetch_ar_size_o,
+          core.fetch_ar_burst_o, core.fetch_r_ready_o};
+}
+
+ReadPins operand_pins(CoreModel& core) {
+  return {core.operand_ar_ready_i, core.operand_r_valid_i,  core.operand_r_id_i,
+          core.operand_r_resp_i,   core.operand_r_last_i,   core.operand_r_data_i,
+          core.operand_ar_valid_o, core.operand_ar_id_o,    core.operand_ar_addr_o,
+          core.operand_ar_len_o,   core.operand_ar_size_o,  core.operand_ar_burst_o,
+          core.operand_r_ready_o};
+}
+
 /// One program, cycle by cycle.
 class CoreSession {
  public:
   CoreSession(CoreDut& dut, const CoreCase& test, const CoreMemory& ports,
               std::vector<std::uint8_t>& memory, const CoreRun* expected)
       : dut_(dut),
-        fetch_pins_(*dut),
+        fetch_pins_(fetch_pins(*dut)),
+        operand_pins_(operand_pins(*dut)),
         expected_(expected),
         fetches_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.program, memory),
         loads_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.loads, memory),
+        operands_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.operands, memory),
         stores_(CoreRtl::kBeatBytes, CoreRtl::kOutstanding, ports.stores, memory) {
     of_entry_.fill(kIdle);
     run_.commands.resize(test.program.commands.size() - 1);
@@ -67,6 +69,7 @@ class CoreSession {
     run_.done = dut_.cycles();
     run_.fetches = std::move(fetches_.requests());
     run_.reads = std::move(loads_.requests());
+    run_.operands = std::move(operands_.requests());
     run_.writes = std::move(stores_.requests());
     return std::move(run_);
   }
@@ -83,6 +86,7 @@ class CoreSession {
     dut_->start_i = now == 0;
     fetches_.drive(fetch_pins_, now);
     loads_.drive(dut_, now);
+    operands_.drive(operand_pins_, now);
     stores_.drive(dut_, now);
     dut_.settle();
     if (dut_->fault_o) {
@@ -91,9 +95,10 @@ class CoreSession {
     const bool moved = observe(now);
     fetches_.take(fetch_pins_, now, 0);
     loads_.take(dut_, now, current_[0]);
+    operands_.take(operand_pins_, now, current_[2]);
     stores_.take(dut_, now, current_[2]);
     dut_.settle();
-    cycle(moved || !fetches_.idle() || !loads_.idle() || !stores_.idle());
+    cycle(moved || !fetches_.idle() || !loads_.idle() || !operands_.idle() || !stores_.idle());
     dut_.settle();
   }
 
@@ -131,9 +136,9 @@ class CoreSession {
   }
 
   CoreDut& dut_;
-  FetchPins fetch_pins_;
+  ReadPins fetch_pins_, operand_pins_;
   const CoreRun* const expected_;
-  ReadSide fetches_, loads_;
+  ReadSide fetches_, loads_, operands_;
   WriteSide stores_;
   CoreRun run_;
   std::array<std::size_t,
@@ -166,6 +171,7 @@ class VerilatedCore final : public CoreRtl {
   void quiet() {
     dut_->start_i = 0;
     dut_->fetch_ar_ready_i = dut_->fetch_r_valid_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
+    dut_->operand_ar_ready_i = dut_->operand_r_valid_i = 0;
     dut_->aw_ready_i = dut_->w_ready_i = dut_->b_valid_i = 0;
     dut_->row_bytes_i = 0;
   }

@@ -11,6 +11,7 @@
 
 #include "hw/program/program_image.h"
 #include "testbench/rtl/core/core_rtl.h"
+#include "tests/hw/postop/random_chain.h"
 #include "tests/hw/program/random_program.h"
 #include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/postop/pipeline_case.h"
@@ -55,10 +56,11 @@ class RandomCore {
     state_.memory.resize(kMemoryBytes);
     state_.scratchpad.resize(CoreRtl::kScratchpadBytes);
     state_.sums.resize(CoreRtl::kSums);
+    state_.statistics.resize(CoreRtl::kStatistics);
     for (std::uint8_t& byte : state_.memory) byte = static_cast<std::uint8_t>(random());
   }
 
-  /// Fills both local memories.
+  /// Fills the local memories.
   [[nodiscard]] hw::Program first() {
     hw::Program program;
     hw::Command load = hw::test::empty_command(hw::Opcode::kLoad);
@@ -75,7 +77,15 @@ class RandomCore {
     fill.m = 256;
     fill.n = 4;
     fill.k = 3;
-    program.commands = {load, matmul, hw::test::empty_command(hw::Opcode::kEnd)};
+    hw::Command move = hw::test::empty_command(hw::Opcode::kMove);
+    auto& sums = *move.as<hw::cmd::Move>();
+    sums.m = CoreRtl::kStatistics;
+    sums.n = 3;
+    sums.from = {0, 4};
+    sums.to = {0, 3};
+    program.chains = {{{row_stage(hw::StageOp::kSoftmax)}, hw::DType::kU8}};
+    program.chains[0].stages[0].imm[0] = 0;  // deferred: it leaves the sums of the rows
+    program.commands = {load, matmul, move, hw::test::empty_command(hw::Opcode::kEnd)};
     return program;
   }
 
@@ -117,10 +127,10 @@ class RandomCore {
 
   /// Random memories at the ports: the same each time the function is called.
   [[nodiscard]] std::function<CoreMemory()> ports() {
-    const ReadAnswers program = reads(), loads = reads();
+    const ReadAnswers program = reads(), loads = reads(), operands = reads();
     WriteAnswers stores{static_cast<std::uint64_t>(any(2, 12)), 0, stalls(), random_()};
     stores.most = stores.least + static_cast<std::uint64_t>(any(0, 40));
-    return [=] { return CoreMemory{program.memory(), loads.memory(), stores.memory()}; };
+    return [=] { return CoreMemory{program.memory(), loads.memory(), operands.memory(), stores.memory()}; };
   }
 
  private:
@@ -158,16 +168,32 @@ class RandomCore {
   hw::Chain chain() {
     hw::Chain chain;
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    const bool row_wise = any(0, 2) == 0;
+    bool tensor = any(0, 1) == 0, divides = !row_wise && any(0, 3) == 0;
     for (std::int64_t i = any(0, CoreRtl::kStages); i > 0; --i) {
+      if (divides && any(0, i - 1) == 0) {
+        divides = false;
+        chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
+        continue;
+      }
       for (;;) {
         hw::Stage stage = pipeline_stage(random_);
-        if (stage.operand > hw::Operand::kChannel) continue;
+        if (stage.operand == hw::Operand::kTensor ? !tensor
+                                                  : stage.operand > hw::Operand::kChannel) {
+          continue;
+        }
+        tensor = tensor && stage.operand != hw::Operand::kTensor;
         chain.stages.push_back(stage);
         break;
       }
     }
+    if (row_wise) {
+      chain.stages.push_back(
+          row_stage(any(0, 1) == 0 ? hw::StageOp::kSoftmax : hw::StageOp::kLayerNorm));
+    }
     return chain;
   }
+  hw::Stage row_stage(hw::StageOp op) { return hw::test::random_stage(random_, op); }
 
   hw::Command load() {
     hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
@@ -209,6 +235,12 @@ class RandomCore {
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
     result.chain.parameters = static_cast<std::uint32_t>(
         any(0, static_cast<std::int64_t>(CoreRtl::kScratchpadBytes - 4 * words)));
+    result.chain.statistics = size(CoreRtl::kStatistics - result.m + 1) - 1;
+    if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
+    if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+      result.chain.tensor =
+          tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
+    }
     const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
     if (moves) {
       command.as<hw::cmd::Move>()->to =

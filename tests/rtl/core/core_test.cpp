@@ -59,7 +59,7 @@ class CorePrograms : public testing::Test {
   }
   static CoreMemory ports() {
     const ReadAnswers reads{CoreRtl::kBeatBytes, 5, 5, 0, 1};
-    return {reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
+    return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
   }
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
     hw::Program program;
@@ -141,7 +141,6 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   using Op = hw::StageOp;
   const hw::Command store = store_of(2, 4, 256);
-  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kTensor));
   expect_stop(store, chain_of(Op::kAdd, hw::Operand::kSaved));
   expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
   expect_stop(store, chain_of(Op::kSoftmax, hw::Operand::kImmediate));
