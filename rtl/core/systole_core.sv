@@ -125,62 +125,47 @@ module systole_core #(
   localparam int unsigned AddrBits   = WordBits + LaneBits;
   localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
   localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
-  // As systole_command_fetch has it: its buffer, or the longest record.
-  localparam int unsigned RecordBytes = 8 + 72 * (Stages + 1);
-  localparam int unsigned FetchBytes  = 64 + 2 * 80 * FetchCommands;
-  localparam int unsigned FetchBits   = $clog2((FetchBytes > RecordBytes ? FetchBytes : RecordBytes) + 1);
 
   // ---------------------------------------------------------------- program
-  logic         fetch_valid, fetch_ready, fetch_started, fetch_fault, fetch_error, starting_q;
-  logic [639:0] command;
-  logic [511:0] header;
-  logic         is_end, valid, ready, refused, legal, idle, stopped_q;
+  logic                fetch_valid, fetch_ready, fetch_fault, fetch_error, held;
+  logic [639:0]        command;
+  logic                is_end, valid, ready, refused, legal, idle, stopped_q;
+  logic                chain_valid, chain_first, chain_store;
+  logic [SlotBits-1:0] chain, chain_slot;
+  logic [63:0]         chain_word;
 
-  // Its port reads chains too.
-  logic                         record_valid, record_ready, record_done, record_write;
-  logic [DramBits-1:0]          record_offset;
-  logic [FetchBits-1:0]         record_bytes;
-  logic [FetchBits-LaneBits-1:0] record_word;
-  logic [DataWidth-1:0]         record_data;
-  logic [Size-1:0]              record_here, record_next;
-
-  systole_command_fetch #(
-    .ChunkCommands(FetchCommands), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .AddrWidth(DramBits), .RecordBytes(RecordBytes)
-  ) u_fetch (
-    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_i   (start_i || starting_q),
-    .started_o (fetch_started),
-    .address_i,
-    .fault_o   (fetch_fault),
-    .error_o   (fetch_error),
-    .valid_o   (fetch_valid),
-    .ready_i   (fetch_ready),
-    .command_o (command),
-    .header_o  (header),
-    .record_valid_i (record_valid),
-    .record_ready_o (record_ready),
-    .record_offset_i(record_offset),
-    .record_bytes_i (record_bytes),
-    .record_done_o  (record_done),
-    .record_write_o (record_write),
-    .record_word_o  (record_word),
-    .record_data_o  (record_data),
-    .record_here_o  (record_here),
-    .record_next_o  (record_next),
-    .ar_valid_o(fetch_ar_valid_o),
-    .ar_ready_i(fetch_ar_ready_i),
-    .ar_id_o   (fetch_ar_id_o),
-    .ar_addr_o (fetch_ar_addr_o),
-    .ar_len_o  (fetch_ar_len_o),
-    .ar_size_o (fetch_ar_size_o),
-    .ar_burst_o(fetch_ar_burst_o),
-    .r_valid_i (fetch_r_valid_i),
-    .r_ready_o (fetch_r_ready_o),
-    .r_id_i    (fetch_r_id_i),
-    .r_data_i  (fetch_r_data_i),
-    .r_resp_i  (fetch_r_resp_i),
-    .r_last_i  (fetch_r_last_i)
+  systole_program_reader #(
+    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .Stages(Stages + 1), .DataBytes(Size),
+    .RequestBytes(RequestBytes), .Outstanding(Outstanding), .AddrWidth(DramBits)
+  ) u_program (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .start_i, .address_i,
+    .fault_o      (fetch_fault),
+    .error_o      (fetch_error),
+    .stop_i       (stopped_q),
+    .valid_o      (fetch_valid),
+    .held_o       (held),
+    .ready_i      (fetch_ready),
+    .command_o    (command),
+    .chain_o      (chain),
+    .chained_i    (chained_q != '0),
+    .chain_valid_o(chain_valid),
+    .chain_first_o(chain_first),
+    .chain_word_o (chain_word),
+    .chain_store_o(chain_store),
+    .chain_slot_o (chain_slot),
+    .ar_valid_o   (fetch_ar_valid_o),
+    .ar_ready_i   (fetch_ar_ready_i),
+    .ar_id_o      (fetch_ar_id_o),
+    .ar_addr_o    (fetch_ar_addr_o),
+    .ar_len_o     (fetch_ar_len_o),
+    .ar_size_o    (fetch_ar_size_o),
+    .ar_burst_o   (fetch_ar_burst_o),
+    .r_valid_i    (fetch_r_valid_i),
+    .r_ready_o    (fetch_r_ready_o),
+    .r_id_i       (fetch_r_id_i),
+    .r_data_i     (fetch_r_data_i),
+    .r_resp_i     (fetch_r_resp_i),
+    .r_last_i     (fetch_r_last_i)
   );
 
   assign is_end      = command[7:0] == systole_pkg::OpEnd;
@@ -189,22 +174,19 @@ module systole_core #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      starting_q <= 1'b0;
-      stopped_q  <= 1'b0;
-      done_o     <= 1'b0;
+      stopped_q <= 1'b0;
+      done_o    <= 1'b0;
     end else begin
-      starting_q <= (start_i || starting_q) && !fetch_started;
-      if (fetch_valid && !is_end && (chain_fault || (held && (refused || !legal)))) stopped_q <= 1'b1;
+      if (fetch_valid && !is_end && held && (refused || !legal)) stopped_q <= 1'b1;
       done_o <= !start_i && (done_o || (fetch_valid && is_end && idle));
     end
   end
 
   // What it is, and whether the unit that it is for can do it.
   logic [7:0] op;
-  logic       result, matmul_legal, result_legal;
+  logic       matmul_legal, result_legal;
 
-  assign op     = command[7:0];
-  assign result = op == systole_pkg::OpStore || op == systole_pkg::OpMove;
+  assign op = command[7:0];
 
   always_comb begin
     case (op)
@@ -214,55 +196,6 @@ module systole_core #(
       default:                                   legal = 1'b0;
     endcase
   end
-
-  // ---------------------------------------------------------------- chains
-  logic                  held, chain_fault, chain_valid, chain_first, chain_store, unused_header;
-  logic [SlotBits-1:0]   chain, chain_slot;
-  logic [63:0]           chain_word;
-  logic [StoreQueue-1:0] chained_q;   // entries of the store unit's station in use
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      chained_q <= '0;
-    end else begin
-      chained_q <= (chained_q & ~store_completed) | entry_o[StoreBase+:StoreQueue];
-    end
-  end
-
-  systole_chain_fetch #(
-    .ChainSlots(ChainSlots), .Stages(Stages + 1), .DataBytes(Size), .LocalWidth(FetchBits),
-    .AddrWidth(DramBits)
-  ) u_chains (
-    .clk_i, .rst_ni, .start_i,
-    .valid_i        (fetch_valid && !stopped_q),
-    .names_i        (result),
-    .chain_i        (command[32+:16]),
-    .unused_i       (chained_q == '0),
-    .held_o         (held),
-    .slot_o         (chain),
-    .fault_o        (chain_fault),
-    .commands_i     (header[96+:32]),
-    .operands_i     (header[128+:32]),
-    .masks_i        (header[160+:32]),
-    .chains_i       (header[192+:32]),
-    .chain_bytes_i  (header[224+:32]),
-    .record_valid_o (record_valid),
-    .record_ready_i (record_ready),
-    .record_offset_o(record_offset),
-    .record_bytes_o (record_bytes),
-    .record_done_i  (record_done),
-    .record_write_i (record_write),
-    .record_word_i  (record_word),
-    .record_data_i  (record_data),
-    .record_here_i  (record_here),
-    .record_next_i  (record_next),
-    .chain_valid_o  (chain_valid),
-    .chain_first_o  (chain_first),
-    .chain_word_o   (chain_word),
-    .chain_store_o  (chain_store),
-    .chain_slot_o   (chain_slot)
-  );
-  assign unused_header = ^{header[95:0], header[511:256]};
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
   logic                     load_error, write_valid, write_done;
@@ -334,6 +267,15 @@ module systole_core #(
     .array_address_i     (array_address),
     .array_data_o        (array_data)
   );
+  logic [StoreQueue-1:0] chained_q;  // entries of the store unit's station in use
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      chained_q <= '0;
+    end else begin
+      chained_q <= (chained_q & ~store_completed) | entry_o[StoreBase+:StoreQueue];
+    end
+  end
   assign released_o  = {store_released, matmul_released, load_completed};
   assign completed_o = {store_completed, matmul_completed, load_completed};
 

@@ -261,14 +261,16 @@ module systole_load_path #(
   assign sums_next_o  = write_next;
 
   // ---------------------------------------------------------------- scratchpad
-  logic load_write, load_written;
+  logic                load_write, load_written;
+  logic [WordBits-1:0] load_word;
   assign load_write = write_valid && !write_sums;
+  assign load_word  = WordBits'(write_word);
 
   systole_scratchpad #(.Banks(Banks), .WordBytes(DataBytes), .BankWords(BankWords)) u_scratchpad (
     .clk_i, .rst_ni,
     .write_valid_i({write_valid_i, load_write}),
     .write_done_o ({write_done_o, load_written}),
-    .write_word_i ({write_word_i, WordBits'(write_word)}),
+    .write_word_i ({write_word_i, load_word}),
     .write_data_i ({write_data_i, write_data}),
     .write_here_i ({write_here_i, write_here}),
     .write_next_i ({write_next_i, write_next}),

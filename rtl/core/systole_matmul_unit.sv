@@ -105,7 +105,7 @@ module systole_matmul_unit #(
   // Commands that have started, for those who come to them later: rows of A, rows of sums.
   logic               start, act_next, sum_next;
   logic [TagBits-1:0] order_q [Queue];
-  logic [TagBits-1:0] tail_q, act_head_q, sum_head_q, act_entry, sum_entry;
+  logic [TagBits-1:0] tail_q, act_head_q, sum_head_q, act_entry, sum_entry, sum_at;
   logic [TagBits:0]   acts_q, sums_q;   // of them, that the one and the other have not come to
 
   function automatic logic [TagBits-1:0] after(input logic [TagBits-1:0] place);
@@ -370,61 +370,30 @@ module systole_matmul_unit #(
   );
 
   // ---------------------------------------------------------------- rows of sums
-  logic                 sum_busy_q, sum_last, sum_fold_end, sum_column_end, sum_first_q;
-  logic [TagBits-1:0]   sum_entry_q;
-  logic [SumBits-1:0]   sum_at_q, sum_tile_q;
-  logic [CountBits-1:0] sum_rows_q, sum_k_q, sum_n_q;
+  logic               sum_busy, sum_over;
+  logic [TagBits-1:0] sum_entry_q;
 
-  assign sum_fold_end   = sum_rows_q == CountBits'(1);
-  assign sum_column_end = sum_k_q <= CountBits'(Rows);
-  assign sum_last       = sum_fold_end && sum_column_end && sum_n_q <= CountBits'(Cols);
-  assign sum_next       = sums_q != '0 && (!sum_busy_q || (sums_valid_o && sum_last));
-
-  assign sums_row_o        = sum_at_q;
-  assign sums_accumulate_o = accumulate_q[sum_entry_q] || !sum_first_q;
-  assign completed_o       = sums_valid_o && sum_last ? Queue'(1) << sum_entry_q : '0;
-  for (genvar c = 0; c < Cols; c++) begin : gen_column
-    assign sums_mask_o[c] = CountBits'(c) < sum_n_q;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      sum_busy_q <= 1'b0;
-    end else begin
-      sum_busy_q <= sum_next || (sum_busy_q && !(sums_valid_o && sum_last));
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (sum_next) begin
-      sum_entry_q <= sum_entry;
-      sum_at_q    <= c_q[sum_entry];
-      sum_tile_q  <= c_q[sum_entry];
-      sum_rows_q  <= m_q[sum_entry];
-      sum_k_q     <= k_q[sum_entry];
-      sum_n_q     <= n_q[sum_entry];
-      sum_first_q <= 1'b1;
-    end else if (sums_valid_o && !sum_fold_end) begin
-      sum_at_q   <= sum_at_q + c_pitch_q[sum_entry_q];
-      sum_rows_q <= sum_rows_q - CountBits'(1);
-    end else if (sums_valid_o) begin
-      sum_rows_q <= m_q[sum_entry_q];
-      if (!sum_column_end) begin
-        sum_at_q    <= sum_tile_q;
-        sum_k_q     <= sum_k_q - CountBits'(Rows);
-        sum_first_q <= 1'b0;
-      end else begin
-        sum_at_q    <= sum_tile_q + SumBits'(1);
-        sum_tile_q  <= sum_tile_q + SumBits'(1);
-        sum_k_q     <= k_q[sum_entry_q];
-        sum_n_q     <= sum_n_q - CountBits'(Cols);
-        sum_first_q <= 1'b1;
-      end
-    end
-  end
+  systole_sum_rows #(.Rows(Rows), .Cols(Cols), .SumBits(SumBits), .CountBits(CountBits)) u_sums (
+    .clk_i, .rst_ni,
+    .next_i      (sum_next),
+    .c_i         (c_q[sum_at]),
+    .c_pitch_i   (c_pitch_q[sum_at]),
+    .m_i         (m_q[sum_at]),
+    .n_i         (n_q[sum_at]),
+    .k_i         (k_q[sum_at]),
+    .accumulate_i(accumulate_q[sum_at]),
+    .busy_o      (sum_busy),
+    .row_i       (sums_valid_o),
+    .over_o      (sum_over),
+    .sums_row_o, .sums_mask_o, .sums_accumulate_o
+  );
+  assign sum_at      = sum_next ? sum_entry : sum_entry_q;
+  assign sum_next    = sums_q != '0 && (!sum_busy || sum_over);
+  assign completed_o = sum_over ? Queue'(1) << sum_entry_q : '0;
+  always_ff @(posedge clk_i) sum_entry_q <= sum_at;
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, Rows >= 2 && 2**RowBits == Rows && Cols <= Rows)
-  `SYSTOLE_ASSERT(SumsWanted_A, sums_valid_o |-> sum_busy_q)
+  `SYSTOLE_ASSERT(SumsWanted_A, sums_valid_o |-> sum_busy)
   `SYSTOLE_ASSERT(WorkToDo_A, entry_i != '0 |-> (m_i != '0 && n_i != '0 && k_i != '0))
 
 endmodule

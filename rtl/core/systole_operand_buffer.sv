@@ -140,16 +140,19 @@ module systole_operand_buffer #(
 
   for (genvar b = 0; b < 4; b++) begin : gen_bank
     logic               here, next;
-    logic [RowBits-1:0] next_row;
+    logic [RowBits-1:0] read_row, here_row, next_row, row;
 
     assign here     = write_word[1:0] == 2'(b);
     assign next     = write_word[1:0] + 2'd1 == 2'(b) && write_next != '0;
+    assign read_row = RowBits'(next_word >> 2);
+    assign here_row = RowBits'(write_word >> 2);
     assign next_row = RowBits'((write_word + WordBits'(1)) >> 2);
+    assign row      = !write ? read_row : here ? here_row : next_row;
 
     systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(Lanes), .LaneBits(8)) u_bank (
       .clk_i,
       .enable_i(!write || here || next),
-      .row_i   (!write ? RowBits'(next_word >> 2) : here ? RowBits'(write_word >> 2) : next_row),
+      .row_i   (row),
       .data_o  (words[b*DataWidth+:DataWidth]),
       .write_i (write),
       .mask_i  (here ? write_here : write_next),

@@ -138,55 +138,41 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  logic [Queue-1:0]     move_q;
-  logic [SlotBits-1:0]  chain_q [Queue];
-  logic [SumBits-1:0]   c_q [Queue];
-  logic [SumBits-1:0]   c_pitch_q [Queue];
-  logic [CountBits-1:0] m_q [Queue];
-  logic [CountBits-1:0] n_q [Queue];
-  logic [DramBits-1:0]  to_q [Queue];
-  logic [31:0]          to_pitch_q [Queue];
-  logic [AddrBits-1:0]  parameters_q [Queue];
-  logic [StatisticsBits-1:0] statistics_q [Queue];
-  logic [ColBits-1:0]   kept_q [Queue];
-  logic [DramBits-1:0]  tensor_q [Queue];
-  logic [31:0]          tensor_pitch_q [Queue];
+  localparam int unsigned FieldBits = 1 + SlotBits + 2 * SumBits + 2 * CountBits + 2 * DramBits + 64 +
+                                      AddrBits + StatisticsBits + ColBits;
+
+  logic [FieldBits-1:0] fields_q [Queue];
 
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
       if (entry_i[e]) begin
-        move_q[e]       <= move_i;
-        chain_q[e]      <= chain_i;
-        c_q[e]          <= c_i;
-        c_pitch_q[e]    <= c_pitch_i;
-        m_q[e]          <= m_i;
-        n_q[e]          <= n_i;
-        to_q[e]         <= to_i;
-        to_pitch_q[e]   <= to_pitch_i;
-        parameters_q[e] <= parameters_i;
-        statistics_q[e] <= statistics_i;
-        kept_q[e]       <= kept_i;
-        tensor_q[e]     <= tensor_i;
-        tensor_pitch_q[e] <= tensor_pitch_i;
+        fields_q[e] <= {move_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i, parameters_i,
+                        statistics_i, kept_i, tensor_i, tensor_pitch_i};
       end
     end
   end
 
   // ---------------------------------------------------------------- one command at a time
-  logic                 busy_q, start, dma_ready, out_over;
+  logic                 busy_q, start, port_ready, out_over;
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
+  logic                 moves;
+  logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
-  logic                 code_left_q, loaded, operands_loaded;
+  logic [DramBits-1:0]  to, tensor;
+  logic [31:0]          to_pitch, tensor_pitch;
+  logic [AddrBits-1:0]  parameters_at;
+  logic [StatisticsBits-1:0] statistics;
+  logic [ColBits-1:0]   kept;
+  logic                 code_left, loaded, operands_loaded;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
-  assign m             = m_q[entry];
-  assign n             = n_q[entry];
+  assign {moves, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+          tensor_pitch} = fields_q[entry];
   assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
   assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
-  assign chain_o       = chain_q[entry];
-  assign start_ready_o = !busy_q && dma_ready;
+  assign start_ready_o = !busy_q && port_ready;
   assign start         = start_valid_i && start_ready_o;
-  assign loaded        = busy_q && !code_left_q && parameters_loaded && operands_loaded;
+  assign loaded        = busy_q && !code_left && parameters_loaded && operands_loaded;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -198,45 +184,24 @@ module systole_store_unit #(
   always_ff @(posedge clk_i) entry_q <= entry;
 
   // ---------------------------------------------------------------- micro-code
-  logic                 known_q;              // the pipeline holds chain `held_q`
-  logic [SlotBits-1:0]  held_q;
-  logic                 code_write_q, code_last;
-  logic [StageBits-1:0] code_stage_q, write_stage_q;
-  logic [3:0]           code_word_q, write_word_q;
+  logic                 code_write;
+  logic [StageBits-1:0] write_stage;
+  logic [3:0]           write_word;
 
-  assign code_read_o  = busy_q && code_left_q;
-  assign code_stage_o = code_stage_q;
-  assign code_word_o  = code_word_q;
-  assign code_last    = code_word_q == 4'd8 && StagesBits'(code_stage_q) + StagesBits'(1) == stages_i;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      known_q      <= 1'b0;
-      code_left_q  <= 1'b0;
-      code_write_q <= 1'b0;
-    end else begin
-      code_write_q <= code_read_o;
-      if (start) begin
-        known_q     <= 1'b1;
-        code_left_q <= stages_i != '0 && !(known_q && held_q == chain_o);
-      end else begin
-        if (chain_new_i && chain_slot_i == held_q) known_q <= 1'b0;
-        if (code_read_o && code_last) code_left_q <= 1'b0;
-      end
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    write_stage_q <= code_stage_q;
-    write_word_q  <= code_word_q;
-    if (start) begin
-      held_q       <= chain_o;
-      code_stage_q <= '0;
-      code_word_q  <= '0;
-    end else if (code_read_o) begin
-      code_word_q  <= code_word_q == 4'd8 ? '0 : code_word_q + 4'd1;
-      code_stage_q <= code_stage_q + StageBits'(code_word_q == 4'd8);
-    end
-  end
+  systole_code_loader #(.ChainSlots(ChainSlots), .Stages(Stages)) u_code (
+    .clk_i, .rst_ni,
+    .start_i      (start),
+    .busy_i       (busy_q),
+    .chain_i      (chain_o),
+    .stages_i, .chain_new_i, .chain_slot_i,
+    .left_o       (code_left),
+    .read_o       (code_read_o),
+    .read_stage_o (code_stage_o),
+    .read_word_o  (code_word_o),
+    .write_o      (code_write),
+    .write_stage_o(write_stage),
+    .write_word_o (write_word)
+  );
 
   // ---------------------------------------------------------------- parameters
   logic                           parameters_loaded, parameters_there;
@@ -254,7 +219,7 @@ module systole_store_unit #(
   ) u_parameters (
     .clk_i, .rst_ni,
     .start_i        (start),
-    .parameters_i   (parameters_q[entry]),
+    .parameters_i   (parameters_at),
     .n_i            (n),
     .channel_i, .shift_i,
     .norm_i         (last_stage),
@@ -283,8 +248,8 @@ module systole_store_unit #(
     .wanted_i (tensor_stage_i != '0),
     .type_i   (element_i),
     .passes_i,
-    .address_i(tensor_q[entry]),
-    .pitch_i  (tensor_pitch_q[entry]),
+    .address_i(tensor),
+    .pitch_i  (tensor_pitch),
     .m_i      (m),
     .n_i      (n),
     .vectors_i(vectors),
@@ -304,7 +269,7 @@ module systole_store_unit #(
     .clk_i, .rst_ni,
     .start_i     (start),
     .divides_i   (divide_i != '0),
-    .statistics_i(statistics_q[entry]),
+    .statistics_i(statistics),
     .rows_i      (m),
     .vectors_i   (vectors),
     .write_i     (sum_write),
@@ -329,8 +294,8 @@ module systole_store_unit #(
     .passes_i,
     .rows_i   (m),
     .vectors_i(vectors),
-    .base_i   (c_q[entry]),
-    .pitch_i  (c_pitch_q[entry]),
+    .base_i   (c),
+    .pitch_i  (c_pitch),
     .valid_o  (reading),
     .step_i   (sums_take),
     .at_o     (sums_row_o),
@@ -352,9 +317,9 @@ module systole_store_unit #(
 
   systole_chain_stages #(.Lanes(Lanes), .Stages(Stages), .CountBits(CountBits)) u_stages (
     .clk_i, .rst_ni,
-    .code_write_i   (code_write_q),
-    .code_stage_i   (write_stage_q),
-    .code_word_i    (write_word_q),
+    .code_write_i   (code_write),
+    .code_stage_i   (write_stage),
+    .code_word_i    (write_word),
     .code_i,
     .busy_i         (busy_q),
     .loaded_i       (loaded),
@@ -365,7 +330,7 @@ module systole_store_unit #(
     .illegal_o      (illegal),
     .rows_i         (m),
     .cols_i         (ColBits'(n)),
-    .kept_i         (kept_q[entry]),
+    .kept_i         (kept),
     .valid_i        (data_valid_i),
     .ready_o        (data_ready_o),
     .mask_i         (mask_q),
@@ -388,75 +353,37 @@ module systole_store_unit #(
   );
 
   // The code has been written in the second cycle after the last word was read.
-  assign fault_o = loaded && !code_write_q && illegal;
+  assign fault_o = loaded && !code_write && illegal;
 
   // ---------------------------------------------------------------- results
-  logic [1:0]           type_bytes;        // as a power of 2
-  logic                 moves, dma_takes, row_end;
-  logic [DataWidth-1:0] piece;
-  logic [LaneBits:0]    count;
+  logic store_error;
 
-  assign moves = move_q[entry_q];
-
-  systole_result_pieces #(
-    .Lanes(Lanes), .DataBytes(DataBytes), .AddrBits(AddrBits), .CountBits(CountBits)
+  systole_result_path #(
+    .Lanes(Lanes), .Queue(Queue), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .CountBits(CountBits)
   ) u_results (
-    .clk_i,
-    .start_i     (start),
-    .move_i      (moves),
-    .type_i,
-    .m_i         (m),
-    .n_i         (n),
-    .to_i        (AddrBits'(to_q[entry])),
-    .to_pitch_i  (AddrBits'(to_pitch_q[entry])),
-    .type_bytes_o(type_bytes),
-    .valid_i     (out_valid),
-    .ready_o     (out_ready),
-    .data_i      (out),
-    .over_o      (out_over),
-    .port_ready_i(dma_takes),
-    .piece_o     (piece),
-    .count_o     (count),
-    .row_end_o   (row_end),
-    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o
-  );
-
-  // ---------------------------------------------------------------- to memory
-  logic               stored, store_error;
-  logic [TagBits-1:0] stored_tag;
-  logic [Queue-1:0]   moves_end, stores_end;
-  logic [31:0]        out_bytes;
-
-  assign out_bytes   = 32'(n) << type_bytes;
-  assign moves_end   = out_over && moves ? Queue'(1) << entry_q : '0;
-  assign stores_end  = stored ? Queue'(1) << stored_tag : '0;
-  assign completed_o = moves_end | stores_end;
-  assign error_o     = store_error || operand_error;
-
-  systole_write_dma #(
-    .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
-    .Commands(Queue), .AddrWidth(DramBits)
-  ) u_dma (
     .clk_i, .rst_ni, .in_order_i,
-    .start_valid_i  (start && !move_q[entry]),
-    .start_ready_o  (dma_ready),
-    .tag_i          (entry),
-    .address_i      (to_q[entry]),
-    .pitch_i        (to_pitch_q[entry]),
-    .rows_i         (32'(m)),
-    .bytes_i        (out_bytes),
-    .completed_o    (stored),
-    .completed_tag_o(stored_tag),
-    .error_o        (store_error),
-    .valid_i        (out_valid && !moves),
-    .ready_o        (dma_takes),
-    .data_i         (piece),
-    .count_i        (count),
-    .row_end_i      (row_end),
+    .start_i   (start),
+    .ready_o   (port_ready),
+    .tag_i     (entry),
+    .move_i    (moves),
+    .type_i,
+    .m_i       (m),
+    .n_i       (n),
+    .to_i      (to),
+    .to_pitch_i(to_pitch),
+    .valid_i   (out_valid),
+    .taken_o   (out_ready),
+    .data_i    (out),
+    .over_o    (out_over),
+    .completed_o,
+    .error_o   (store_error),
+    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
     .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
   );
+  assign error_o = store_error || operand_error;
 
   `SYSTOLE_ASSERT(BeatWanted_A, out_valid |-> busy_q)
 

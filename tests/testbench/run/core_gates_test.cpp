@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +83,64 @@ TEST(CoreGates, RunWhatTheMapperWritesWithTheModelsBytes) {
   EXPECT_FALSE(core->failed());
   EXPECT_GT(commands, 60U);
   EXPECT_GT(matmuls, 20U);
+}
+
+/// Cycles that commands of a kind take in the gates and in the model.
+struct KindCycles {
+  std::uint64_t commands = 0, gates = 0, model = 0;
+};
+
+// A layer of BERT: projections, scores, softmax, context, residuals, LayerNorm, GELU.
+TEST(CoreGates, RunAnEncoderLayerWithTheModelsBytes) {
+  const hw::Machine machine = hw::find_machine("tiny");
+  const auto core = make_core();
+  test::Random random(9);
+  std::map<hw::Opcode, KindCycles> kinds;
+  std::set<hw::StageOp> stages;
+  std::size_t transposed = 0, tensors = 0;
+  for (int i = 0; i < 6; ++i) {
+    model::EncoderShape shape{1, 8, static_cast<std::uint32_t>(1 + i % 2), 16, true};
+    const auto length = static_cast<std::uint32_t>(3 + random() % 7);
+    const test::Workload workload = test::encoder_workload(shape, length, 1);
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    const SimulationResult model = workload.simulate(mapping, machine);
+    CoreRun run;
+    ASSERT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
+        << length << " tokens, " << shape.heads << " heads";
+    ASSERT_EQ(run.commands.size(), model.traces.size());
+    for (std::size_t c = 0; c < run.commands.size(); ++c) {
+      const hw::Command& command = mapping.program.commands[c];
+      KindCycles& kind = kinds[command.opcode()];
+      ++kind.commands;
+      kind.gates += run.commands[c].completed - run.commands[c].started;
+      kind.model += model.traces[c].completed - model.traces[c].started;
+      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+        transposed += matmul->b_transposed ? 1 : 0;
+      }
+    }
+    for (const hw::Chain& chain : mapping.program.chains) {
+      for (const hw::Stage& stage : chain.stages) stages.insert(stage.op);
+      tensors += hw::tensor_operands(chain);
+    }
+    std::printf("%u tokens, %u heads: %zu commands, gates %llu cycles, model %llu\n", length,
+                shape.heads, run.commands.size(), static_cast<unsigned long long>(run.done),
+                static_cast<unsigned long long>(model.cycles.at(0)));
+  }
+  EXPECT_FALSE(core->failed());
+  for (const auto& [opcode, kind] : kinds) {
+    std::printf("%s: %llu commands, gates %llu cycles, model %llu\n",
+                std::string(hw::name_of(opcode)).c_str(),
+                static_cast<unsigned long long>(kind.commands),
+                static_cast<unsigned long long>(kind.gates),
+                static_cast<unsigned long long>(kind.model));
+    EXPECT_GT(kind.commands, 6U);
+  }
+  using Op = hw::StageOp;
+  for (const Op op : {Op::kSoftmax, Op::kDivideRowSum, Op::kLayerNorm, Op::kGelu}) {
+    EXPECT_EQ(stages.count(op), 1U) << hw::stage_info(op).name;
+  }
+  EXPECT_GT(transposed, 5U);
+  EXPECT_EQ(tensors, 12U) << "two residuals";
 }
 
 }  // namespace
