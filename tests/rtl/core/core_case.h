@@ -92,7 +92,7 @@ class RandomCore {
   [[nodiscard]] hw::Program next(std::int64_t most) {
     hw::Program program;
     // More than there are slots now and then.
-    for (std::int64_t i = any(1, any(0, 2) == 0 ? 20 : 4); i > 0; --i) {
+    for (std::int64_t i = any(1, any(0, 1) == 0 ? 20 : 4); i > 0; --i) {
       program.chains.push_back(chain());
     }
     for (std::int64_t i = any(1, most); i > 0; --i) {
@@ -169,7 +169,7 @@ class RandomCore {
     hw::Chain chain;
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     const bool row_wise = any(0, 2) == 0;
-    bool tensor = any(0, 1) == 0, divides = !row_wise && any(0, 3) == 0;
+    bool tensor = any(0, 2) != 0, divides = !row_wise && any(0, 3) == 0;
     for (std::int64_t i = any(0, CoreRtl::kStages); i > 0; --i) {
       if (divides && any(0, i - 1) == 0) {
         divides = false;
