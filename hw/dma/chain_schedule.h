@@ -17,8 +17,9 @@ namespace systole::hw {
 /// in flight uses a chain.
 class ChainSchedule {
  public:
-  /// Of a program with that header; `slots`: chains that a core holds.
-  ChainSchedule(const ProgramHeader& header, std::size_t slots) : header_(header), held_(slots) {}
+  /// Of a program with that header; `slots`: chains that a core holds, of up to `stages` stages:
+  /// what is beyond these in a record is not read.
+  ChainSchedule(const ProgramHeader& header, std::size_t slots, std::size_t stages);
 
   /// The cycle from which a command that names `chain` can be dispatched. It can be the next one
   /// from `next` on; those in flight have all let go of their chains with cycle `unused`.
@@ -27,6 +28,7 @@ class ChainSchedule {
 
  private:
   const ProgramHeader header_;
+  const std::uint64_t record_bytes_;
   std::vector<std::optional<std::uint32_t>> held_;  ///< by slot
 };
 

@@ -4,7 +4,8 @@
 //
 // Chain i has slot i modulo ChainSlots. One that takes the slot of another waits until no command in
 // flight uses a chain. A record is collected whole, since its beats may come in any order, and then
-// leaves a 64-bit word a cycle (hw/program/program_image.h).
+// leaves a 64-bit word a cycle (hw/program/program_image.h). What is beyond the longest chain that the
+// core can hold is not read.
 
 `include "systole_assert.svh"
 
@@ -30,7 +31,7 @@ module systole_chain_fetch #(
   input  logic                  unused_i,        // no command in flight uses one
   output logic                  held_o,          // it names none, or one that is in its slot
   output logic [SlotBits-1:0]   slot_o,
-  output logic                  fault_o,         // there is no such chain, or its record is too long
+  output logic                  fault_o,         // there is no such chain
 
   // of the header: hw::ProgramHeader
   input  logic [31:0]           commands_i,
@@ -103,15 +104,15 @@ module systole_chain_fetch #(
 
   assign slot_o   = chain_i[SlotBits-1:0];
   assign match    = used_q[slot_o] && tag_q[slot_o] == chain_i;
-  assign possible = 32'(chain_i) < chains_i && chain_bytes_i <= 32'(RecordBytes) &&
-                    chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
+  assign possible = 32'(chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
   assign held_o   = !names_i || match;
   assign wanted   = valid_i && names_i && !match && state_q == Idle;
   assign fault_o  = wanted && !possible;
 
   assign record_valid_o  = state_q == Ask;
-  assign record_offset_o = chains_at_q + AddrWidth'(chain_q) * AddrWidth'(record_bytes_o);
-  assign record_bytes_o  = LocalWidth'(chain_bytes_i);
+  assign record_offset_o = chains_at_q + AddrWidth'(chain_q) * AddrWidth'(chain_bytes_i);
+  assign record_bytes_o  = chain_bytes_i < 32'(RecordBytes) ? LocalWidth'(chain_bytes_i)
+                                                            : LocalWidth'(RecordBytes);
 
   always_ff @(posedge clk_i) begin
     chains_at_q <= section_end(masks_at, AddrWidth'(masks_i) * AddrWidth'(EntryBytes));
@@ -125,7 +126,7 @@ module systole_chain_fetch #(
   logic [CountBits-1:0] word_q;
   logic                 last_word;
 
-  assign last_word = word_q == CountBits'(chain_bytes_i >> 3) - CountBits'(1);
+  assign last_word = word_q == CountBits'(record_bytes_o >> 3) - CountBits'(1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -117,6 +117,7 @@ module systole_core #(
   output logic [Entries-1:0]         completed_o
 );
 
+  localparam int unsigned LoadTag    = LoadQueue > 1 ? $clog2(LoadQueue) : 1;
   localparam int unsigned ComputeTag = ComputeQueue > 1 ? $clog2(ComputeQueue) : 1;
   localparam int unsigned StoreTag   = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
   localparam int unsigned StoreBase  = LoadQueue + ComputeQueue;
@@ -135,8 +136,8 @@ module systole_core #(
   logic [63:0]         chain_word;
 
   systole_program_reader #(
-    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .Stages(Stages + 1), .DataBytes(Size),
-    .RequestBytes(RequestBytes), .Outstanding(Outstanding), .AddrWidth(DramBits)
+    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
+    .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .AddrWidth(DramBits)
   ) u_program (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .start_i, .address_i,
     .fault_o      (fetch_fault),
@@ -147,7 +148,8 @@ module systole_core #(
     .ready_i      (fetch_ready),
     .command_o    (command),
     .chain_o      (chain),
-    .chained_i    (chained_q != '0),
+    .entry_i      (entry_o[StoreBase+:StoreQueue]),
+    .completed_i  (store_completed),
     .chain_valid_o(chain_valid),
     .chain_first_o(chain_first),
     .chain_word_o (chain_word),
@@ -184,13 +186,14 @@ module systole_core #(
 
   // What it is, and whether the unit that it is for can do it.
   logic [7:0] op;
-  logic       matmul_legal, result_legal;
+  logic       load_legal, matmul_legal, result_legal;
 
   assign op = command[7:0];
 
   always_comb begin
     case (op)
       systole_pkg::OpLoad:                       legal = 1'b1;
+      systole_pkg::OpLoadAccumulator:            legal = load_legal;
       systole_pkg::OpMatmul:                     legal = matmul_legal;
       systole_pkg::OpStore, systole_pkg::OpMove: legal = result_legal;
       default:                                   legal = 1'b0;
@@ -200,7 +203,7 @@ module systole_core #(
   // ---------------------------------------------------------------- decoder, dispatcher, loads
   logic                     load_error, write_valid, write_done;
   logic [Units-1:1]         start_ready;
-  logic [LoadQueue-1:0]     load_completed;
+  logic [LoadQueue-1:0]     load_ended, load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
   logic [StoreQueue-1:0]    store_released, store_completed;
   logic [WordBits-1:0]      write_word;
@@ -211,10 +214,10 @@ module systole_core #(
   logic [1:0]               array_reads;
   logic [2*AddrBits-1:0]    array_address;
   logic [2*DataWidth-1:0]   array_data;
-  logic                     unused_load_ready, unused_sums_valid;
-  logic [23-LaneBits:0]     unused_sums_word;
-  logic [DataWidth-1:0]     unused_sums_data;
-  logic [Size-1:0]          unused_sums_here, unused_sums_next;
+  logic                     unused_load_ready, load_hold, loaded_valid;
+  logic [23-LaneBits:0]     loaded_word;
+  logic [DataWidth-1:0]     loaded_data;
+  logic [Size-1:0]          loaded_here, loaded_next;
 
   systole_load_path #(
     .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
@@ -241,16 +244,18 @@ module systole_core #(
     .released_i          ({store_released, matmul_released}),
     .completed_i         ({store_completed, matmul_completed}),
     .load_ready_o        (unused_load_ready),
-    .load_completed_o    (load_completed),
+    .load_hold_i         (load_hold),
+    .load_ended_o        (load_ended),
+    .load_completed_i    (load_completed),
     .idle_o              (idle),
     .error_o             (load_error),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
-    .sums_valid_o        (unused_sums_valid),
-    .sums_word_o         (unused_sums_word),
-    .sums_data_o         (unused_sums_data),
-    .sums_here_o         (unused_sums_here),
-    .sums_next_o         (unused_sums_next),
+    .sums_valid_o        (loaded_valid),
+    .sums_word_o         (loaded_word),
+    .sums_data_o         (loaded_data),
+    .sums_here_o         (loaded_here),
+    .sums_next_o         (loaded_next),
     .write_valid_i       (write_valid),
     .write_done_o        (write_done),
     .write_word_i        (write_word),
@@ -267,26 +272,17 @@ module systole_core #(
     .array_address_i     (array_address),
     .array_data_o        (array_data)
   );
-  logic [StoreQueue-1:0] chained_q;  // entries of the store unit's station in use
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      chained_q <= '0;
-    end else begin
-      chained_q <= (chained_q & ~store_completed) | entry_o[StoreBase+:StoreQueue];
-    end
-  end
   assign released_o  = {store_released, matmul_released, load_completed};
   assign completed_o = {store_completed, matmul_completed, load_completed};
 
-  // ---------------------------------------------------------------- matmuls
+  // ---------------------------------------------------------------- matmuls, loads to the accumulator
   logic               read_valid, read_ready, data_valid, data_ready;
   logic [SumBits-1:0] read_row;
   logic [Size*32-1:0] data;
 
   systole_compute_path #(
-    .Size(Size), .Queue(ComputeQueue), .AddrBits(AddrBits), .SumBanks(SumBanks),
-    .SumBankRows(SumBankRows)
+    .Size(Size), .Queue(ComputeQueue), .LoadQueue(LoadQueue), .AddrBits(AddrBits),
+    .SumBanks(SumBanks), .SumBankRows(SumBankRows)
   ) u_matmuls (
     .clk_i, .rst_ni, .overlap_i,
     .command_i      (command),
@@ -302,6 +298,18 @@ module systole_core #(
     .array_reads_o  (array_reads),
     .array_address_o(array_address),
     .array_data_i   (array_data),
+    .load_legal_o   (load_legal),
+    .load_entry_i   (entry_o[LoadQueue-1:0]),
+    .load_start_i   (started_o[0]),
+    .load_tag_i     (LoadTag'(start_entry_o[EntryBits-1:0])),
+    .load_hold_o    (load_hold),
+    .load_ended_i   (load_ended),
+    .load_completed_o(load_completed),
+    .load_write_i   (loaded_valid),
+    .load_word_i    (loaded_word),
+    .load_data_i    (loaded_data),
+    .load_here_i    (loaded_here),
+    .load_next_i    (loaded_next),
     .read_valid_i   (read_valid),
     .read_ready_o   (read_ready),
     .read_row_i     (read_row),

@@ -3,8 +3,7 @@
 // the tile is read by a port as hw::ReadPort of hw/dma/read_dma.h, and can be used in the cycle after
 // the one with which its last byte is there.
 //
-// A row begins at a vector: rows have the same place in the buffer as vectors, Lanes elements each.
-// Four banks of words take both words of a write, and give a vector of any type, in one cycle.
+// Rows follow each other in the buffer, each from the begin of a vector on.
 
 `include "systole_assert.svh"
 
@@ -57,8 +56,7 @@ module systole_operand_buffer #(
   input  logic                 r_last_i
 );
 
-  localparam int unsigned Rows    = Bytes / (4 * Lanes);
-  localparam int unsigned RowBits = $clog2(Rows);
+  localparam int unsigned VectorBits = WordBits;
 
   // ---------------------------------------------------------------- from memory
   logic [1:0]           type_bits;            // bytes of an element, as a power of 2
@@ -67,14 +65,6 @@ module systole_operand_buffer #(
   logic [DataWidth-1:0] write_data;
   logic [Lanes-1:0]     write_here, write_next;
   logic                 arriving_q, ended_q;
-
-  always_comb begin
-    case (type_i)
-      systole_pkg::TypeS32:                       type_bits = 2'd2;
-      systole_pkg::TypeS16, systole_pkg::TypeU16: type_bits = 2'd1;
-      default:                                    type_bits = 2'd0;
-    endcase
-  end
 
   systole_read_dma #(
     .DataBytes(Lanes), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .Commands(2),
@@ -115,80 +105,31 @@ module systole_operand_buffer #(
   end
   assign loaded_o = !arriving_q;
 
-  // ---------------------------------------------------------------- vectors, in their order
-  logic [WordBits-1:0] unused_at, next_at, next_word;   // of a vector
-  logic                unused_valid, unused_row_end, unused_last;
+  // ---------------------------------------------------------------- its vectors
+  logic [VectorBits-1:0] unused_at;
+  logic                  unused_valid, unused_row_end, unused_last;
 
-  systole_row_passes #(.AtBits(WordBits), .CountBits(CountBits)) u_order (
-    .clk_i, .rst_ni, .start_i, .passes_i,
-    .rows_i   (m_i),
+  systole_tile_buffer #(.Lanes(Lanes), .Bytes(Bytes), .CountBits(CountBits)) u_buffer (
+    .clk_i, .rst_ni, .start_i, .type_i, .passes_i,
+    .rows_i     (m_i),
     .vectors_i,
-    .base_i   ('0),
-    .pitch_i  (WordBits'(vectors_i)),
-    .valid_o  (unused_valid),
-    .step_i   (take_i),
-    .at_o     (unused_at),
-    .next_at_o(next_at),
-    .row_end_o(unused_row_end),
-    .last_o   (unused_last)
+    .base_i     ('0),
+    .pitch_i    (VectorBits'(vectors_i)),
+    .write_i    (write),
+    .word_i     (write_word),
+    .data_i     (write_data),
+    .here_i     (write_here),
+    .next_i     (write_next),
+    .valid_o    (unused_valid),
+    .take_i,
+    .at_o       (unused_at),
+    .row_end_o  (unused_row_end),
+    .last_o     (unused_last),
+    .type_bits_o(type_bits),
+    .data_o
   );
-  assign next_word = next_at << type_bits;
 
-  // ---------------------------------------------------------------- four banks
-  logic [4*DataWidth-1:0] words;
-  logic [1:0]             select_q;
-
-  for (genvar b = 0; b < 4; b++) begin : gen_bank
-    logic               here, next;
-    logic [RowBits-1:0] read_row, here_row, next_row, row;
-
-    assign here     = write_word[1:0] == 2'(b);
-    assign next     = write_word[1:0] + 2'd1 == 2'(b) && write_next != '0;
-    assign read_row = RowBits'(next_word >> 2);
-    assign here_row = RowBits'(write_word >> 2);
-    assign next_row = RowBits'((write_word + WordBits'(1)) >> 2);
-    assign row      = !write ? read_row : here ? here_row : next_row;
-
-    systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(Lanes), .LaneBits(8)) u_bank (
-      .clk_i,
-      .enable_i(!write || here || next),
-      .row_i   (row),
-      .data_o  (words[b*DataWidth+:DataWidth]),
-      .write_i (write),
-      .mask_i  (here ? write_here : write_next),
-      .data_i  (write_data)
-    );
-  end
-
-  always_ff @(posedge clk_i) select_q <= next_word[1:0];
-
-  // ---------------------------------------------------------------- widened
-  logic [4*DataWidth-1:0] vector;
-  assign vector = words >> (32'(select_q) * DataWidth);
-
-  function automatic logic [31:0] widened(input logic [31:0] bits, input logic [7:0] code);
-    case (code)
-      systole_pkg::TypeS8:  widened = {{24{bits[7]}}, bits[7:0]};
-      systole_pkg::TypeU8:  widened = {24'd0, bits[7:0]};
-      systole_pkg::TypeS16: widened = {{16{bits[15]}}, bits[15:0]};
-      systole_pkg::TypeU16: widened = {16'd0, bits[15:0]};
-      default:              widened = bits;
-    endcase
-  endfunction
-
-  for (genvar l = 0; l < Lanes; l++) begin : gen_lane
-    logic [31:0] bits;
-    always_comb begin
-      case (type_bits)
-        2'd0:    bits = {24'd0, vector[8*l+:8]};
-        2'd1:    bits = {16'd0, vector[16*l+:16]};
-        default: bits = vector[32*l+:32];
-      endcase
-    end
-    assign data_o[32*l+:32] = widened(bits, type_i);
-  end
-
-  `SYSTOLE_ASSERT_INIT(SizesUsable_A, Lanes >= 4 && 2**LaneBits == Lanes && 2**LocalBits == Bytes)
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, Lanes >= 4 && 2**LocalBits == Bytes)
   `SYSTOLE_ASSERT(TakenThere_A, take_i |-> loaded_o)
 
 endmodule

@@ -5,6 +5,7 @@
 module systole_program_reader #(
   parameter  int unsigned FetchCommands = 4,
   parameter  int unsigned ChainSlots    = 64,
+  parameter  int unsigned StoreQueue    = 2,    // commands in flight that use chains
   parameter  int unsigned Stages        = 9,    // of the longest chain
   parameter  int unsigned DataBytes     = 4,
   parameter  int unsigned RequestBytes  = 16,
@@ -30,7 +31,8 @@ module systole_program_reader #(
   input  logic                 ready_i,
   output logic [639:0]         command_o,
   output logic [SlotBits-1:0]  chain_o,         // the slot of its chain
-  input  logic                 chained_i,       // a command in flight uses a chain
+  input  logic [StoreQueue-1:0] entry_i,        // where one that uses it goes in this cycle
+  input  logic [StoreQueue-1:0] completed_i,
 
   // records of chains: systole_chain_fetch
   output logic                 chain_valid_o,
@@ -70,6 +72,7 @@ module systole_program_reader #(
   logic [DataWidth-1:0]          record_data;
   logic [DataBytes-1:0]          record_here, record_next;
   logic                          names, unused_header;
+  logic [StoreQueue-1:0]         chained_q;     // commands in flight that use a chain
 
   systole_command_fetch #(
     .ChunkCommands(FetchCommands), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
@@ -103,7 +106,9 @@ module systole_program_reader #(
     if (!rst_ni) begin
       starting_q <= 1'b0;
       no_chain_q <= 1'b0;
+      chained_q  <= '0;
     end else begin
+      chained_q  <= (chained_q & ~completed_i) | entry_i;
       starting_q <= (start_i || starting_q) && !started;
       no_chain_q <= no_chain_q || no_chain;
     end
@@ -117,7 +122,7 @@ module systole_program_reader #(
     .valid_i        (valid_o && !stop_i),
     .names_i        (names),
     .chain_i        (command_o[32+:16]),
-    .unused_i       (!chained_i),
+    .unused_i       (chained_q == '0),
     .held_o,
     .slot_o         (chain_o),
     .fault_o        (no_chain),

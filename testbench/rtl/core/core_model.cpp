@@ -10,7 +10,9 @@
 #include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
+#include "hw/dma/sum_loads.h"
 #include "hw/kernel/gemm.h"
+#include "hw/kernel/row_kernels.h"
 #include "hw/memory/bank_service.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
@@ -78,7 +80,18 @@ struct CorePass {
   CoreRun run;
   std::vector<hw::LocalWrite> load_writes;
   hw::FoldSchedule folds;
+  std::vector<hw::SumWrite> load_sums;
   hw::StoreSchedule stores;
+
+  /// Rows of sums that are written, in order.
+  [[nodiscard]] std::vector<hw::SumWrite> sums() const {
+    std::vector<hw::SumWrite> sums = folds.sums;
+    sums.insert(sums.end(), load_sums.begin(), load_sums.end());
+    std::sort(sums.begin(), sums.end(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
+      return a.cycle < b.cycle;
+    });
+    return sums;
+  }
 
   /// Whether the next pass would find the same.
   [[nodiscard]] bool settles(const CorePass& next) const {
@@ -93,14 +106,14 @@ struct CorePass {
                 [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
-           same(folds.sums, next.folds.sums, [](const hw::SumWrite& a, const hw::SumWrite& b) {
+           same(sums(), next.sums(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
              return a.cycle == b.cycle && a.row == b.row;
            });
   }
 };
 
-/// Cycles in which the array leaves no port to a reader of a bank of the accumulator: it writes a
-/// row there and fetches another one.
+/// Cycles in which a reader of a bank of the accumulator has no port: a row is written there, and
+/// the array fetches another one.
 class AccumulatorPorts {
  public:
   explicit AccumulatorPorts(const std::vector<hw::SumWrite>& sums) {
@@ -145,7 +158,7 @@ class CorePasses {
     CorePass next;
     hw::BankService banks(Core::kBanks);
     for (const hw::LocalWrite& write : last.load_writes) {
-      (void)banks.serve(write.cycle, access(write.to, write.bytes));
+      if (!write.sums) (void)banks.serve(write.cycle, access(write.to, write.bytes));
     }
     next.stores = stores(last, banks);
     next.folds = folds(last, banks);
@@ -160,7 +173,7 @@ class CorePasses {
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
       commands.push_back(store_command(command, last.run.commands[i].started));
     }
-    const AccumulatorPorts ports(last.folds.sums);
+    const AccumulatorPorts ports(last.sums());
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{
         Core::kSize,
@@ -204,7 +217,8 @@ class CorePasses {
     hw::FetchSchedule fetch(params, memory.program, Core::kFetchCommands, test_.address, count);
     hw::DispatchSchedule schedule(Core::kStationSizes);
     hw::ReadPort loads(params, memory.loads);
-    hw::ChainSchedule chains(hw::header_of(test_.program), Core::kChainSlots);
+    hw::SumLoads sums(next.folds.sums, Core::kSize);
+    hw::ChainSchedule chains(hw::header_of(test_.program), Core::kChainSlots, Core::kStages + 1);
     std::uint64_t out = 0;     // cycle from which the next command can follow
     std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
     fetch.start(0);
@@ -238,8 +252,14 @@ class CorePasses {
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;
-        const std::uint64_t completed = read.completed - at.started;
-        schedule.run(read.released - at.started, completed, completed);
+        std::uint64_t free = read.released;
+        if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
+          times.completed = free =
+              sums.run(read.completed, load->m, load->n, load->to.address / Core::kSize,
+                       load->to.pitch / Core::kSize);
+        }
+        const std::uint64_t completed = times.completed - at.started;
+        schedule.run(free - at.started, completed, completed);
       }
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
@@ -248,6 +268,7 @@ class CorePasses {
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
     next.run.operands = next.stores.operands;
+    next.load_sums = sums.writes();
     next.load_writes = all_writes(next.run.reads, Core::kBeatBytes);
   }
 
@@ -325,7 +346,13 @@ CoreRun model_core(const CoreCase& test, const std::function<CoreMemory()>& make
 
 void execute(const hw::Program& program, CoreState& state) {
   for (const hw::Command& command : program.commands) {
-    if (const auto* const load = command.as<hw::cmd::Load>()) {
+    if (const auto* const sums = command.as<hw::cmd::LoadAccumulator>()) {
+      for (std::size_t row = 0; row < sums->m; ++row) {
+        hw::row::widen(state.memory.data() + sums->from.address + row * sums->from.pitch,
+                       sums->type, state.sums.data() + sums->to.address + row * sums->to.pitch,
+                       sums->n);
+      }
+    } else if (const auto* const load = command.as<hw::cmd::Load>()) {
       copy_rows(state.memory.data() + load->from.address, load->from.pitch,
                 state.scratchpad.data() + load->to.address, load->to.pitch, load->m, load->n);
     } else if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {

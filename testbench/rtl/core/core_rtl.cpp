@@ -52,6 +52,7 @@ class CoreSession {
   CoreSession(CoreDut& dut, const CoreCase& test, const CoreMemory& ports,
               std::vector<std::uint8_t>& memory, const CoreRun* expected)
       : dut_(dut),
+        begin_(dut.cycles()),
         fetch_pins_(fetch_pins(*dut)),
         operand_pins_(operand_pins(*dut)),
         expected_(expected),
@@ -65,8 +66,9 @@ class CoreSession {
 
   CoreRun run() {
     dut_.show_operation(words_.data(), 0);
+    step();  // done_o is that of the program before
     while (dut_->done_o == 0) step();
-    run_.done = dut_.cycles();
+    run_.done = dut_.cycles() - begin_;
     run_.fetches = std::move(fetches_.requests());
     run_.reads = std::move(loads_.requests());
     run_.operands = std::move(operands_.requests());
@@ -82,7 +84,7 @@ class CoreSession {
   }
 
   void step() {
-    const std::uint64_t now = dut_.cycles();
+    const std::uint64_t now = dut_.cycles() - begin_;
     dut_->start_i = now == 0;
     fetches_.drive(fetch_pins_, now);
     loads_.drive(dut_, now);
@@ -136,6 +138,7 @@ class CoreSession {
   }
 
   CoreDut& dut_;
+  const std::uint64_t begin_;
   ReadPins fetch_pins_, operand_pins_;
   const CoreRun* const expected_;
   ReadSide fetches_, loads_, operands_;
@@ -159,7 +162,7 @@ class VerilatedCore final : public CoreRtl {
     dut_->in_order_i = test.slots == hw::SlotOrder::kIssue;
     dut_->overlap_i = static_cast<CData>(test.overlap);
     dut_->address_i = test.address;
-    dut_.reset();
+    if (test.resets) dut_.reset();
     return CoreSession(dut_, test, ports, memory, expected).run();
   }
 

@@ -37,6 +37,7 @@ struct CoreCase {
   std::uint64_t address = 0;
   hw::SlotOrder slots = hw::SlotOrder::kIssue;
   hw::ArrayOverlap overlap = hw::ArrayOverlap::kFull;
+  bool resets = true;  ///< before it; otherwise the core has finished another program
 };
 
 struct CoreCommandTimes {

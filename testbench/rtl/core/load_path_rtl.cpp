@@ -174,8 +174,9 @@ class LoadPathSession {
 
   /// What units report in this cycle, the load unit included.
   void report(std::uint64_t now) {
+    dut_->load_completed_i = dut_->load_ended_o;  // sums too: nothing is after them here
     for (std::size_t entry = 0; entry < kLoadEntries; ++entry) {
-      if ((dut_->load_completed_o >> entry & 1U) == 0) continue;
+      if ((dut_->load_ended_o >> entry & 1U) == 0) continue;
       run_.loads[of_entry_.at(entry)].completed = now + 1;
       ++completed_;
     }
@@ -235,6 +236,7 @@ class LoadPath final : public LoadPathRtl {
   void quiet() {
     dut_->chain_valid_i = dut_->chain_first_i = dut_->chain_store_i = dut_->valid_i = 0;
     dut_->start_ready_i = dut_->released_i = dut_->completed_i = 0;
+    dut_->load_hold_i = dut_->load_completed_i = 0;
     dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
   }

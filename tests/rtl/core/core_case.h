@@ -196,12 +196,24 @@ class RandomCore {
   hw::Stage row_stage(hw::StageOp op) { return hw::test::random_stage(random_, op); }
 
   hw::Command load() {
+    if (any(0, 3) == 0) return load_sums();
     hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
     auto& load = *command.as<hw::cmd::Load>();
     load.m = size(8);
     load.n = size(any(0, 2) == 0 ? 60 : 9);
     load.from = tile<hw::DramTile>(kData, load.m, load.n);
     load.to = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, load.m, load.n);
+    return command;
+  }
+
+  hw::Command load_sums() {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = size(8);
+    load.n = size(14);
+    load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
+    load.to = sums(load.m, load.n);
     return command;
   }
 

@@ -34,7 +34,7 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   for (int i = 0; i < 150; ++i) {
     const hw::Program program = i == 0 ? cases.first() : cases.next(24);
     const CoreCase test{program, cases.put(program), kSlotOrders[random() % 2],
-                        kOverlaps[random() % 4 % 3]};
+                        kOverlaps[random() % 4 % 3], i % 3 != 2};
     const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
     ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
     reads += run.reads.size();
@@ -154,9 +154,18 @@ TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
 }
 
 TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
-  hw::Command sums = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
-  sums.as<hw::cmd::Load>()->m = sums.as<hw::cmd::Load>()->n = 1;
-  expect_stop(sums);
+  const auto sums = [](std::uint32_t m, std::uint32_t n, hw::LocalTile to) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = m;
+    load.n = n;
+    load.to = to;
+    return command;
+  };
+  expect_stop(sums(1, 1, {2, 4}));
+  expect_stop(sums(1, 1, {4, 5}));
+  expect_stop(sums(0, 1, {4, 4}));
+  expect_stop(sums(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
   packed.as<hw::cmd::Load>()->m = 32;
   packed.as<hw::cmd::Load>()->packed = true;
@@ -192,6 +201,20 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   program.chains = {bias};
   program.commands = {store_of(1, CoreRtl::kParameterColumns, 256)};
   EXPECT_NO_THROW((void)run(program));
+  EXPECT_FALSE(core_->failed());
+}
+
+// The records of all chains are as long as that of the longest.
+TEST_F(CorePrograms, RunShortChainsBesideOnesThatAreTooLong) {
+  hw::Program program;
+  program.chains = {chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate),
+                    chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate, 40)};
+  hw::Command store = store_of(2, 4, 256);
+  program.commands = {store};
+  EXPECT_NO_THROW((void)run(program));
+  store.as<hw::cmd::Result>()->chain.chain = 1;
+  program.commands = {store};
+  EXPECT_THROW((void)run(program), std::invalid_argument);
   EXPECT_FALSE(core_->failed());
 }
 
