@@ -174,6 +174,7 @@ class RandomCore {
       if (divides && any(0, i - 1) == 0) {
         divides = false;
         chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
+        chain.stages.back().rounding = static_cast<hw::Rounding>(any(0, 2));  // it has one alone
         continue;
       }
       for (;;) {

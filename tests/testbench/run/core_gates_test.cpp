@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
+#include "support/network/gates_network.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/rtl/core/core_case.h"
@@ -29,26 +27,16 @@ std::vector<std::uint8_t> gates_output(CoreRtl& core, const test::Workload& work
                                        const mapper::Mapping& mapping, const hw::Machine& machine,
                                        CoreRun& run) {
   std::vector<std::uint8_t> memory(std::size_t{machine.dram.mib} << 20);
-  for (const hw::MemoryPiece& piece : mapping.image) {
+  for (const hw::MemoryPiece& piece : test::image_of(workload, mapping)) {
     std::copy(piece.bytes.begin(), piece.bytes.end(),
               memory.begin() + static_cast<std::ptrdiff_t>(piece.address));
   }
-  const auto place = [&](model::TensorId id) { return mapping.tensors.at(id); };
-  const mapper::Location in = place(input_tensor(workload.graph));
-  const model::Tensor& input = workload.graph.tensors[input_tensor(workload.graph)];
-  const std::size_t in_bytes = input.cols * hw::bytes_of(input.type);
-  for (std::size_t row = 0; row < input.rows; ++row) {
-    std::copy_n(workload.inputs[0].begin() + static_cast<std::ptrdiff_t>(row * in_bytes), in_bytes,
-                memory.begin() + static_cast<std::ptrdiff_t>(in.address + row * in.pitch));
-  }
   run = core.run({mapping.program, mapping.program_address}, plain_memory(), memory, nullptr);
-  const mapper::Location out = place(output_tensor(workload.graph));
-  const model::Tensor& output = workload.graph.tensors[output_tensor(workload.graph)];
-  const std::size_t out_bytes = output.cols * hw::bytes_of(output.type);
+  const test::TensorPlace out = test::place_of(workload, mapping, output_tensor(workload.graph));
   std::vector<std::uint8_t> bytes;
-  for (std::size_t row = 0; row < output.rows; ++row) {
+  for (std::size_t row = 0; row < out.rows; ++row) {
     const auto at = memory.begin() + static_cast<std::ptrdiff_t>(out.address + row * out.pitch);
-    bytes.insert(bytes.end(), at, at + static_cast<std::ptrdiff_t>(out_bytes));
+    bytes.insert(bytes.end(), at, at + static_cast<std::ptrdiff_t>(out.row_bytes));
   }
   return bytes;
 }
@@ -85,73 +73,52 @@ TEST(CoreGates, RunWhatTheMapperWritesWithTheModelsBytes) {
   EXPECT_GT(matmuls, 20U);
 }
 
-/// Whether all sums begin at a row of the accumulator: the gates can do no others.
-bool has_whole_rows(const hw::Program& program) {
-  return std::all_of(
-      program.commands.begin(), program.commands.end(), [](const hw::Command& command) {
-        const auto* const matmul = command.as<hw::cmd::Matmul>();
-        return matmul == nullptr || (matmul->c.address % 4 == 0 && matmul->c.pitch % 4 == 0);
-      });
-}
-
-/// Cycles that commands of a kind take in the gates and in the model.
-struct KindCycles {
-  std::uint64_t commands = 0, gates = 0, model = 0;
-};
-
-// A layer of BERT: projections, scores, softmax, context, residuals, LayerNorm, GELU.
-TEST(CoreGates, RunAnEncoderLayerWithTheModelsBytes) {
-  const hw::Machine machine = hw::find_machine("tiny");
+/// Layers of 3 to 11 tokens and one or two heads, as the mapper fuses them, with the model's bytes.
+test::GatesContents run_layers(bool post_norm, bool causal, hw::FusionLevel fusion) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.mapper.fusion = fusion;
   const auto core = make_core();
-  std::map<hw::Opcode, KindCycles> kinds;
-  std::set<hw::StageOp> stages;
-  std::size_t transposed = 0, tensors = 0, layers = 0;
+  test::GatesContents contents;
   for (std::uint32_t i = 0; i < 18; ++i) {
-    const model::EncoderShape shape{1, 8, 1 + i % 2, 16, true};
+    const model::EncoderShape shape{1, 8, 1 + i % 2, 16, post_norm, 0, causal};
     const std::uint32_t length = 3 + i / 2;
     const test::Workload workload = test::encoder_workload(shape, length, 1);
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
-    if (!has_whole_rows(mapping.program)) continue;
-    ++layers;
+    if (!test::has_whole_rows(mapping.program)) continue;
     const SimulationResult model = workload.simulate(mapping, machine);
     CoreRun run;
-    ASSERT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
+    EXPECT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
         << length << " tokens, " << shape.heads << " heads";
-    ASSERT_EQ(run.commands.size(), model.traces.size());
-    for (std::size_t c = 0; c < run.commands.size(); ++c) {
-      const hw::Command& command = mapping.program.commands[c];
-      KindCycles& kind = kinds[command.opcode()];
-      ++kind.commands;
-      kind.gates += run.commands[c].completed - run.commands[c].started;
-      kind.model += model.traces[c].completed - model.traces[c].started;
-      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
-        transposed += matmul->b_transposed ? 1 : 0;
-      }
-    }
-    for (const hw::Chain& chain : mapping.program.chains) {
-      for (const hw::Stage& stage : chain.stages) stages.insert(stage.op);
-      tensors += hw::tensor_operands(chain);
-    }
-    std::printf("%u tokens, %u heads: %zu commands, gates %llu cycles, model %llu\n", length,
-                shape.heads, run.commands.size(), static_cast<unsigned long long>(run.done),
-                static_cast<unsigned long long>(model.cycles.at(0)));
+    EXPECT_EQ(run.commands.size(), model.traces.size());
+    contents.add(mapping, run, model);
   }
   EXPECT_FALSE(core->failed());
-  for (const auto& [opcode, kind] : kinds) {
-    std::printf("%s: %llu commands, gates %llu cycles, model %llu\n",
-                std::string(hw::name_of(opcode)).c_str(),
-                static_cast<unsigned long long>(kind.commands),
-                static_cast<unsigned long long>(kind.gates),
-                static_cast<unsigned long long>(kind.model));
-    EXPECT_GT(kind.commands, 6U);
+  EXPECT_GT(contents.networks, 8U);
+  EXPECT_GT(contents.transposed, 8U) << "scores";
+  for (const hw::StageOp op : {hw::StageOp::kSoftmax, hw::StageOp::kDivideRowSum,
+                               hw::StageOp::kLayerNorm, hw::StageOp::kGelu, hw::StageOp::kAdd}) {
+    EXPECT_EQ(contents.stages.count(op), 1U) << hw::stage_info(op).name;
   }
-  using Op = hw::StageOp;
-  for (const Op op : {Op::kSoftmax, Op::kDivideRowSum, Op::kLayerNorm, Op::kGelu}) {
-    EXPECT_EQ(stages.count(op), 1U) << hw::stage_info(op).name;
-  }
-  EXPECT_GT(transposed, 5U);
-  EXPECT_GT(layers, 10U);
-  EXPECT_EQ(tensors, 2 * layers) << "residuals";
+  std::printf("%zu layers\n", contents.networks);
+  return contents;
+}
+
+// As in BERT: projections, scores, softmax, context, residuals, LayerNorm after them, GELU.
+TEST(CoreGates, RunEncoderLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(true, false, hw::FusionLevel::kAll);
+  EXPECT_EQ(layers.kinds.count(hw::Opcode::kLoadAccumulator), 0U);
+}
+
+// As in GPT-2: LayerNorm before, of sums that are loaded, and causal masks.
+TEST(CoreGates, RunDecoderLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(false, true, hw::FusionLevel::kPost);
+  EXPECT_GE(layers.kinds.at(hw::Opcode::kLoadAccumulator).commands, 2 * layers.networks);
+}
+
+// A pass for each operator, and more chains than the core has slots.
+TEST(CoreGates, RunUnfusedLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(false, false, hw::FusionLevel::kNone);
+  EXPECT_GE(layers.kinds.at(hw::Opcode::kLoadAccumulator).commands, 5 * layers.networks);
 }
 
 }  // namespace
