@@ -88,8 +88,7 @@ class FoldStream {
 
   [[nodiscard]] std::optional<std::uint64_t> read_of_fill() const {
     const FoldCommand& command = commands_[weights_.command];
-    return command.b + (weights_.column * cols_ + fill_) * command.b_pitch +
-           weights_.depth * rows_;
+    return command.b + (weights_.column * cols_ + fill_) * command.b_pitch + weights_.depth * rows_;
   }
   [[nodiscard]] std::optional<std::uint64_t> read_of_a(bool taken) const {
     if (!taken) return std::nullopt;

@@ -70,8 +70,7 @@ class StoreStream {
     const bool loaded = busy_ && code_ == 0 && parameters_.empty() && operands_from_ <= cycle;
     std::uint64_t piece = 0;  // taken by the port
     bool row_end = false;
-    const bool refused =
-        stages_.has_result(sums_there_) && !takes_result(cycle, piece, row_end);
+    const bool refused = stages_.has_result(sums_there_) && !takes_result(cycle, piece, row_end);
     const bool fed = stages_.step(sums_there_, refused);
     const bool read =
         loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_row());
@@ -175,7 +174,7 @@ class StoreStream {
   Vectors results_;
   bool sums_there_ = false;  ///< a vector is between accumulator and pipeline
   StageFlow stages_;
-  std::uint64_t taken_ = 0;    ///< bytes of the vector at its end
+  std::uint64_t taken_ = 0;  ///< bytes of the vector at its end
 };
 
 }  // namespace

@@ -26,10 +26,10 @@ struct StoreCommand {
   std::uint64_t started = 0;
   bool move = false;
   std::uint64_t m = 1, n = 1;
-  std::uint64_t c = 0, c_pitch = 0;    ///< rows of the accumulator
-  std::uint64_t to = 0, to_pitch = 0;  ///< bytes of memory or of the scratchpad
-  std::uint64_t parameters = 0;        ///< byte of the scratchpad
-  std::size_t chain = 0;               ///< its number
+  std::uint64_t c = 0, c_pitch = 0;            ///< rows of the accumulator
+  std::uint64_t to = 0, to_pitch = 0;          ///< bytes of memory or of the scratchpad
+  std::uint64_t parameters = 0;                ///< byte of the scratchpad
+  std::size_t chain = 0;                       ///< its number
   std::uint64_t tensor = 0, tensor_pitch = 0;  ///< in memory, if the chain has such an operand
 };
 
@@ -63,8 +63,8 @@ struct StoreSchedule {
 /// - From the cycle after the start on: the micro-code, nine words a stage, one a cycle, unless the
 ///   command before had the same chain; at the same time the parameters, stage by stage, word by
 ///   word, for each vector of `lanes` columns 4 x lanes bytes in words of the scratchpad.
-///   The tile of a tensor operand comes from the cycle of the start on, and can be used in the cycle
-///   after the one with which its last byte is there.
+///   The tile of a tensor operand comes from the cycle of the start on, and can be used in the
+///   cycle after the one with which its last byte is there.
 /// - Then a vector of sums is read a cycle, in the order of RowOrder, unless the accumulator has no
 ///   port or the pipeline stands still. It enters the pipeline in the next cycle: StageFlow.
 /// - A vector of results leaves in pieces of up to a beat, one a cycle, when the port or the

@@ -109,7 +109,7 @@ class StageFlow {
   [[nodiscard]] bool divides_late(bool offered) const;
   [[nodiscard]] bool wants_reciprocal(bool offered) const;
 
-  std::deque<bool> pipeline_;  ///< cycles in it that hold a vector
+  std::deque<bool> pipeline_;               ///< cycles in it that hold a vector
   std::optional<std::uint64_t> divide_at_;  ///< cycles of the stages before the one that divides
   RowReciprocals reciprocals_;
   std::optional<RowStage> row_;

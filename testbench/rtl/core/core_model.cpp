@@ -87,9 +87,8 @@ struct CorePass {
   [[nodiscard]] std::vector<hw::SumWrite> sums() const {
     std::vector<hw::SumWrite> sums = folds.sums;
     sums.insert(sums.end(), load_sums.begin(), load_sums.end());
-    std::sort(sums.begin(), sums.end(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
-      return a.cycle < b.cycle;
-    });
+    std::sort(sums.begin(), sums.end(),
+              [](const hw::SumWrite& a, const hw::SumWrite& b) { return a.cycle < b.cycle; });
     return sums;
   }
 

@@ -63,7 +63,8 @@ class CoreSession {
     stores_.drive(dut_, now);
     dut_.settle();
     if (dut_->fault_o) {
-      throw std::invalid_argument("command " + std::to_string(watch_.next()) + " is none for the RTL");
+      throw std::invalid_argument("command " + std::to_string(watch_.next()) +
+                                  " is none for the RTL");
     }
     const bool moved = watch_.cycle(*dut_, now, [this](std::size_t unit) { show(unit); });
     fetches_.take(fetch_pins_, now, 0);

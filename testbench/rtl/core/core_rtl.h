@@ -54,8 +54,8 @@ struct CoreRun {
   std::uint64_t done = 0;  ///< cycle from which the core says so
 };
 
-/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with eight chains of up to
-/// four stages and a row-wise one.
+/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with eight chains of up
+/// to four stages and a row-wise one.
 class CoreRtl {
  public:
   static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};

@@ -25,18 +25,18 @@ struct ReadPins {
 
 template <typename Core>
 ReadPins fetch_pins(Core& core) {
-  return {core.fetch_ar_ready_i, core.fetch_r_valid_i,  core.fetch_r_id_i,    core.fetch_r_resp_i,
-          core.fetch_r_last_i,   core.fetch_r_data_i,   core.fetch_ar_valid_o, core.fetch_ar_id_o,
-          core.fetch_ar_addr_o,  core.fetch_ar_len_o,   core.fetch_ar_size_o,
-          core.fetch_ar_burst_o, core.fetch_r_ready_o};
+  return {core.fetch_ar_ready_i, core.fetch_r_valid_i, core.fetch_r_id_i,     core.fetch_r_resp_i,
+          core.fetch_r_last_i,   core.fetch_r_data_i,  core.fetch_ar_valid_o, core.fetch_ar_id_o,
+          core.fetch_ar_addr_o,  core.fetch_ar_len_o,  core.fetch_ar_size_o,  core.fetch_ar_burst_o,
+          core.fetch_r_ready_o};
 }
 
 template <typename Core>
 ReadPins operand_pins(Core& core) {
-  return {core.operand_ar_ready_i, core.operand_r_valid_i,  core.operand_r_id_i,
-          core.operand_r_resp_i,   core.operand_r_last_i,   core.operand_r_data_i,
-          core.operand_ar_valid_o, core.operand_ar_id_o,    core.operand_ar_addr_o,
-          core.operand_ar_len_o,   core.operand_ar_size_o,  core.operand_ar_burst_o,
+  return {core.operand_ar_ready_i, core.operand_r_valid_i, core.operand_r_id_i,
+          core.operand_r_resp_i,   core.operand_r_last_i,  core.operand_r_data_i,
+          core.operand_ar_valid_o, core.operand_ar_id_o,   core.operand_ar_addr_o,
+          core.operand_ar_len_o,   core.operand_ar_size_o, core.operand_ar_burst_o,
           core.operand_r_ready_o};
 }
 

@@ -130,7 +130,9 @@ class RandomCore {
     const ReadAnswers program = reads(), loads = reads(), operands = reads();
     WriteAnswers stores{static_cast<std::uint64_t>(any(2, 12)), 0, stalls(), random_()};
     stores.most = stores.least + static_cast<std::uint64_t>(any(0, 40));
-    return [=] { return CoreMemory{program.memory(), loads.memory(), operands.memory(), stores.memory()}; };
+    return [=] {
+      return CoreMemory{program.memory(), loads.memory(), operands.memory(), stores.memory()};
+    };
   }
 
  private:
@@ -251,8 +253,7 @@ class RandomCore {
     result.chain.statistics = size(CoreRtl::kStatistics - result.m + 1) - 1;
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
     if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
-      result.chain.tensor =
-          tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
+      result.chain.tensor = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
     }
     const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
     if (moves) {

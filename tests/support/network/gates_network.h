@@ -42,10 +42,9 @@ inline hw::MemoryImage image_of(const Workload& workload, const mapper::Mapping&
   hw::MemoryImage image = mapping.image;
   const TensorPlace in = place_of(workload, mapping, testbench::input_tensor(workload.graph));
   for (std::uint64_t row = 0; row < in.rows; ++row) {
-    const auto begin =
-        workload.inputs[0].begin() + static_cast<std::ptrdiff_t>(row * in.row_bytes);
-    image.push_back({in.address + row * in.pitch,
-                     {begin, begin + static_cast<std::ptrdiff_t>(in.row_bytes)}});
+    const auto begin = workload.inputs[0].begin() + static_cast<std::ptrdiff_t>(row * in.row_bytes);
+    image.push_back(
+        {in.address + row * in.pitch, {begin, begin + static_cast<std::ptrdiff_t>(in.row_bytes)}});
   }
   return image;
 }
@@ -81,11 +80,10 @@ struct GatesContents {
 
   void print() const {
     for (const auto& [opcode, kind] : kinds) {
-      std::printf("%s: %llu commands, gates %llu cycles, model %llu\n",
-                  std::string(hw::name_of(opcode)).c_str(),
-                  static_cast<unsigned long long>(kind.commands),
-                  static_cast<unsigned long long>(kind.gates),
-                  static_cast<unsigned long long>(kind.model));
+      std::printf(
+          "%s: %llu commands, gates %llu cycles, model %llu\n",
+          std::string(hw::name_of(opcode)).c_str(), static_cast<unsigned long long>(kind.commands),
+          static_cast<unsigned long long>(kind.gates), static_cast<unsigned long long>(kind.model));
     }
   }
 };

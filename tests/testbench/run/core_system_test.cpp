@@ -33,8 +33,8 @@ class GatesOnTheBus {
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
       hw::AxiSubordinate::Params params;
       params.bytes = testbench::CoreRtl::kBeatBytes;
-      bridges_.push_back(std::make_unique<AxiBridge>(
-          kNames.at(i), machine.bus, params, core.port(static_cast<CorePorts::Port>(i))));
+      bridges_.push_back(std::make_unique<AxiBridge>(kNames.at(i), machine.bus, params,
+                                                     core.port(static_cast<CorePorts::Port>(i))));
       bus_.connect_initiator(bridges_.back()->socket);
     }
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
