@@ -10,7 +10,7 @@
 #include "hw/postop/postop.h"
 
 /// The cycle contract of a unit that brings rows of sums through the post-op pipeline to memory
-/// or into the scratchpad, in gates: rtl/core/systole_store_unit.sv meets it. Its chains have up to
+/// or into the scratchpad, in gates: rtl/store/systole_store_unit.sv meets it. Its chains have up to
 /// one tensor operand, and a row-wise stage, if at all, at their end.
 namespace systole::hw {
 

@@ -1,4 +1,4 @@
-/// The table in rtl/core/systole_exp_constants.sv against hw/number/int_exp.h.
+/// The table in rtl/store/systole_exp_constants.sv against hw/number/int_exp.h.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace systole::testbench {
 namespace {
 
 TEST(ExpConstants, AreThoseOfTheModel) {
-  std::ifstream file(source_path("rtl/core/systole_exp_constants.sv"));
+  std::ifstream file(source_path("rtl/store/systole_exp_constants.sv"));
   const std::regex row("4'd(\\d+):.*\\{14'd(\\d+), 30'd(\\d+), 15'd(\\d+), 29'd(\\d+)\\};");
   unsigned bits = hw::kMinExpFractionBits;
   for (std::string line; std::getline(file, line);) {

@@ -78,6 +78,21 @@ class GatesOnTheBus {
   std::vector<std::unique_ptr<AxiBridge>> bridges_;
 };
 
+/// Cycles of each command: start, and to its end, in the gates and in the model.
+void print_commands(const mapper::Mapping& mapping, const testbench::CoreRun& run,
+                    const testbench::SimulationResult& model) {
+  const std::uint64_t begin = model.traces.front().dispatched - run.commands.front().dispatched;
+  for (std::size_t i = 0; i < run.commands.size(); ++i) {
+    const testbench::CoreCommandTimes& gates = run.commands[i];
+    const CommandTrace& trace = model.traces[i];
+    const auto cycles = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+    std::printf("%2zu %-8s starts %5llu and %5llu, takes %4llu and %4llu\n", i,
+                std::string(hw::name_of(mapping.program.commands[i].opcode())).c_str(),
+                cycles(gates.started), cycles(trace.started - begin),
+                cycles(gates.completed - gates.started), cycles(trace.completed - trace.started));
+  }
+}
+
 TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
   const hw::Machine machine = hw::find_machine("tiny");
   testbench::RtlOptions options;
@@ -101,6 +116,7 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     ASSERT_EQ(gates.read(out), model.outputs.at(0)) << length << " tokens";
     ASSERT_EQ(run.commands.size(), model.traces.size());
     contents.add(mapping, run, model);
+    if (length == 8) print_commands(mapping, run, model);
     const std::uint64_t begin = model.traces.front().dispatched;
     std::printf("%u tokens, %u heads: %zu commands, gates %llu cycles, model %llu\n", length,
                 shape.heads, run.commands.size(),
