@@ -30,16 +30,19 @@ class FoldStream {
     while (acts_.command < commands_.size()) {
       const bool act = takes_act(cycle);
       const bool weight = takes_weight(cycle, act);
-      if (!act && !weight) {
+      const bool fill = takes_fill(cycle);
+      if (!act && !weight && !fill) {
         leave(cycle++);
         continue;
       }
-      const std::uint64_t end = serve_(cycle, read_of_a(act), read_of_b(weight));
+      const std::uint64_t end =
+          serve_(cycle, read_of_a(act), fill ? read_of_fill() : read_of_b(weight));
       // Sums that are at the edge of the array leave while it waits.
       for (; cycle + 1 < end; ++cycle) hand_over(cycle);
       leave(cycle);
       if (act) take_act(cycle);
       if (weight) take_weight(cycle);
+      if (fill) take_fill(cycle);
       ++cycle;
     }
     while (!in_flight_.empty()) leave(cycle++);
@@ -67,12 +70,26 @@ class FoldStream {
   }
   [[nodiscard]] bool takes_weight(std::uint64_t cycle, bool act) const {
     if (!started(weights_.command, cycle)) return false;
+    if (commands_[weights_.command].b_transposed && (fills() || cycle < filled_)) return false;
     if (overlap_ == ArrayOverlap::kNone) return weights_.fold == acts_.fold && drained();
     // The fold before has begun, in this step at the latest.
     return weights_.fold == acts_.fold ||
            (weights_.fold == acts_.fold + 1 && (acts_.row != 0 || act));
   }
 
+  /// Rows of the transposer that the fold of the next weights still wants.
+  [[nodiscard]] bool fills() const {
+    const std::uint64_t left = commands_[weights_.command].n - weights_.column * cols_;
+    return fill_ < std::min(cols_, left);
+  }
+  [[nodiscard]] bool takes_fill(std::uint64_t cycle) const {
+    return started(weights_.command, cycle) && commands_[weights_.command].b_transposed && fills();
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> read_of_fill() const {
+    const FoldCommand& command = commands_[weights_.command];
+    return command.b + (weights_.column * cols_ + fill_) * command.b_pitch + weights_.depth * rows_;
+  }
   [[nodiscard]] std::optional<std::uint64_t> read_of_a(bool taken) const {
     if (!taken) return std::nullopt;
     const FoldCommand& command = commands_[acts_.command];
@@ -82,7 +99,7 @@ class FoldStream {
     if (!taken) return std::nullopt;
     const FoldCommand& command = commands_[weights_.command];
     const std::uint64_t row = weights_.depth * rows_ + rows_ - 1 - weights_.row;
-    if (row >= command.k) return std::nullopt;
+    if (command.b_transposed || row >= command.k) return std::nullopt;
     return command.b + row * command.b_pitch + weights_.column * cols_;
   }
 
@@ -101,7 +118,12 @@ class FoldStream {
   }
   void take_weight(std::uint64_t cycle) {
     const std::size_t command = weights_.command;
+    if (weights_.row + 1 == rows_) fill_ = 0;
     if (step(weights_, commands_[command], rows_)) schedule_.times[command].free = cycle;
+  }
+  void take_fill(std::uint64_t cycle) {
+    ++fill_;
+    filled_ = cycle + 2;
   }
   /// Moves on by a row of `count` in a fold. Returns whether the command is over.
   bool step(FoldPlace& place, const FoldCommand& command, std::uint64_t count) const {
@@ -136,6 +158,8 @@ class FoldStream {
   const std::vector<FoldCommand>& commands_;
   const FoldReads& serve_;
   FoldPlace weights_, acts_;
+  std::uint64_t fill_ = 0;    ///< rows of the fold of the next weights in the transposer
+  std::uint64_t filled_ = 0;  ///< cycle from which the weights in it can begin
   std::deque<Row> in_flight_;
   FoldSchedule schedule_;
 };

@@ -7,9 +7,9 @@
 
 #include "hw/dma/read_dma.h"
 
-/// The cycle contract of fetching the commands of a program (hw/program/program_image.h), as far as
-/// they name no chains: when each has arrived. rtl/core/systole_command_fetch.sv meets it, and
-/// tlm/core/program_reader.h.
+/// The cycle contract of fetching the commands of a program (hw/program/program_image.h): when each
+/// has arrived. rtl/core/systole_command_fetch.sv meets it, and tlm/core/program_reader.h as far as
+/// no command names a chain.
 namespace systole::hw {
 
 /// Chunks of commands are read one after the other, the first together with the header. One is
@@ -30,10 +30,19 @@ class FetchSchedule {
   /// Command `index` is out, and the next one can follow from `cycle` on.
   void is_out(std::uint32_t index, std::uint64_t cycle);
 
+  /// Reads a record, from `offset` bytes after the header's first one on, for the next command,
+  /// whose arrival() must be known. The port can start it from `cycle` on, and does so before a
+  /// chunk that it could start in the same cycle. Returns the cycle with which it is there.
+  [[nodiscard]] std::uint64_t record(std::uint64_t offset, std::uint64_t bytes,
+                                     std::uint64_t cycle);
+
   [[nodiscard]] const std::vector<ReadRequest>& requests() const { return requests_; }
 
  private:
-  void read(std::uint64_t offset, std::uint64_t bytes, std::uint64_t cycle);
+  [[nodiscard]] ReadTimes read(std::uint64_t offset, std::uint64_t bytes, std::uint64_t cycle);
+  /// The cycle from which the next chunk can be asked for; the one before must have arrived.
+  [[nodiscard]] std::uint64_t chunk_wanted() const;
+  void read_chunk();
 
   ReadPort port_;
   const std::uint32_t chunk_;

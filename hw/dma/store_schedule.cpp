@@ -4,7 +4,9 @@
 #include <deque>
 #include <utility>
 
+#include "base/round.h"
 #include "hw/postop/microcode.h"
+#include "hw/postop/row_flow.h"
 
 namespace systole::hw {
 namespace {
@@ -35,7 +37,8 @@ class StoreStream {
         commands_(commands),
         params_(params),
         around_(around),
-        port_(params.port, around.memory) {
+        port_(params.port, around.memory),
+        operands_(params.operands, around.operands) {
     schedule_.times.resize(commands.size());
   }
 
@@ -64,32 +67,28 @@ class StoreStream {
     }
     const bool starts = begun_ < commands_.size() && commands_[begun_].started <= cycle && !busy_ &&
                         port_.can_start();
-    const bool loaded = busy_ && code_ == 0 && parameters_.empty();
+    const bool loaded = busy_ && code_ == 0 && parameters_.empty() && operands_from_ <= cycle;
     std::uint64_t piece = 0;  // taken by the port
     bool row_end = false;
-    const bool moves = pipeline_moves(cycle, piece, row_end);
-    const bool fed = sums_there_ && moves;
+    const bool refused = stages_.has_result(sums_there_) && !takes_result(cycle, piece, row_end);
+    const bool fed = stages_.step(sums_there_, refused);
     const bool read =
         loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_row());
     if (busy_) load(cycle);
-    if (moves && !pipeline_.empty()) {
-      pipeline_.pop_back();
-      pipeline_.push_front(fed);
-    }
     sums_there_ = read || (sums_there_ && !fed);
     if (read) {
       reads_.next();
       if (reads_.over()) times().released = cycle + 1;
     }
-    if (starts) begin();
+    if (starts) begin(cycle);
     port_.step(cycle, piece, row_end);
   }
 
   [[nodiscard]] std::uint64_t sums_row() const {
-    return command().c + reads_.row * command().c_pitch + reads_.column / params_.lanes;
+    return command().c + reads_.row() * command().c_pitch + reads_.vector();
   }
 
-  void begin() {
+  void begin(std::uint64_t cycle) {
     const StoreCommand& next = commands_[begun_++];
     const Chain& chain = chains_.at(next.chain);
     busy_ = true;
@@ -97,10 +96,18 @@ class StoreStream {
     code_ = chain_ == next.chain ? 0 : chain.stages.size() * kMicrocodeWords;
     chain_ = next.chain;
     element_bytes_ = bytes_of(chain.out);
-    reads_ = results_ = {next.m, next.n, params_.lanes};
-    std::uint64_t latency = 0;
-    for (const Stage& stage : chain.stages) latency += stage_latency(stage);
-    pipeline_.assign(latency, false);
+    reads_ = RowOrder(next.m, ceil_div(next.n, params_.lanes), row_passes(chain));
+    results_ = {next.m, next.n, params_.lanes};
+    stages_ = StageFlow(chain, next.m, next.n, params_.lanes);
+    const std::vector<DType> tensors = tensor_types(chain);
+    if (!tensors.empty()) {
+      RowRead tile;
+      tile.address = next.tensor;
+      tile.pitch = next.tensor_pitch;
+      tile.rows = next.m;
+      tile.bytes = next.n * bytes_of(tensors.front());
+      operands_from_ = operands_.run(tile, begun_ - 1, cycle, schedule_.operands).completed + 1;
+    }
     const std::uint64_t words = parameter_words(chain);
     for (std::uint64_t word = 0; word < words; ++word) {
       for (std::uint64_t column = 0; column < next.n; column += params_.lanes) {
@@ -121,10 +128,8 @@ class StoreStream {
     if (served_ == cycle + 1) parameters_.pop_front();
   }
 
-  /// Takes what leaves the pipeline. Returns whether the pipeline moves in this cycle.
-  bool pipeline_moves(std::uint64_t cycle, std::uint64_t& piece, bool& row_end) {
-    const bool result = pipeline_.empty() ? sums_there_ : pipeline_.back();
-    if (!result) return true;
+  /// Takes a piece of the vector that leaves the stages. Returns whether it was the last one.
+  bool takes_result(std::uint64_t cycle, std::uint64_t& piece, bool& row_end) {
     const std::uint64_t left = results_.width() * element_bytes_ - taken_;
     const std::uint64_t bytes = std::min(left, beat_bytes());
     if (command().move) {
@@ -163,10 +168,13 @@ class StoreStream {
   std::deque<std::uint64_t> parameters_;  ///< reads to come
   std::uint64_t served_ = 0;              ///< first cycle after the last access of the scratchpad
   std::uint64_t element_bytes_ = 1;
-  Vectors reads_, results_;
-  bool sums_there_ = false;    ///< a vector is between accumulator and pipeline
-  std::deque<bool> pipeline_;  ///< cycles in it that hold a vector
-  std::uint64_t taken_ = 0;    ///< bytes of the vector at its end
+  ReadPort operands_;
+  std::uint64_t operands_from_ = 0;  ///< cycle from which those of the command are there
+  RowOrder reads_;
+  Vectors results_;
+  bool sums_there_ = false;  ///< a vector is between accumulator and pipeline
+  StageFlow stages_;
+  std::uint64_t taken_ = 0;  ///< bytes of the vector at its end
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ package systole_pkg;
   // Of rows: columns of the longest, inputs and reciprocals (hw/function/).
   localparam int unsigned MaxCols             = 65536;
   localparam int unsigned SoftmaxFactorBits   = 32;
+  localparam int unsigned DeferredReciprocalBits = 24;
+  localparam int unsigned DeferredFractionBits   = 8;
   localparam int unsigned LayerNormInputBits  = 24;
   localparam int unsigned LayerNormFactorBits = 31;
 
@@ -74,6 +76,7 @@ package systole_pkg;
     Relu           = 8'd4,
     Gelu           = 8'd5,
     Softmax        = 8'd6,
+    DivideRowSum   = 8'd7,
     LayerNorm      = 8'd8,
     Mul            = 8'd9,
     Mask           = 8'd10,

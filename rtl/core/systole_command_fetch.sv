@@ -4,6 +4,10 @@
 //
 // A chunk is requested when the one before it has arrived and the last command of the one before that
 // is out. Its commands are on the output with the cycle with which its last byte arrives.
+//
+// The port reads records of the program too, for whoever asks (systole_chain_fetch): one at a time, and
+// before a chunk that could be requested in the same cycle. Their bytes leave as writes of a local
+// memory.
 
 `include "systole_assert.svh"
 
@@ -13,11 +17,16 @@ module systole_command_fetch #(
   parameter  int unsigned RequestBytes  = 64,
   parameter  int unsigned Outstanding   = 16,
   parameter  int unsigned AddrWidth     = 40,
+  parameter  int unsigned RecordBytes   = 656,   // of the longest record
   localparam int unsigned DataWidth     = 8 * DataBytes,
+  localparam int unsigned LaneBits      = $clog2(DataBytes),
   localparam int unsigned IdBits        = $clog2(Outstanding),
   localparam int unsigned CommandBytes  = 80,
   localparam int unsigned CommandBits   = 8 * CommandBytes,
-  localparam int unsigned HeaderBytes   = 64
+  localparam int unsigned HeaderBytes   = 64,
+  localparam int unsigned ChunkBytes    = ChunkCommands * CommandBytes,
+  localparam int unsigned Bytes         = HeaderBytes + 2 * ChunkBytes,
+  localparam int unsigned LocalWidth    = $clog2((Bytes > RecordBytes ? Bytes : RecordBytes) + 1)
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
@@ -33,6 +42,19 @@ module systole_command_fetch #(
   output logic                   valid_o,
   input  logic                   ready_i,
   output logic [CommandBits-1:0] command_o,
+  output logic [8*HeaderBytes-1:0] header_o,     // of the program, with its first command
+
+  // a record
+  input  logic                   record_valid_i, // held until record_ready_o
+  output logic                   record_ready_o,
+  input  logic [AddrWidth-1:0]   record_offset_i,  // from the header's first byte on
+  input  logic [LocalWidth-1:0]  record_bytes_i,
+  output logic                   record_done_o,    // its last write is in the next cycle
+  output logic                   record_write_o,
+  output logic [LocalWidth-LaneBits-1:0] record_word_o,
+  output logic [DataWidth-1:0]   record_data_o,
+  output logic [DataBytes-1:0]   record_here_o,
+  output logic [DataBytes-1:0]   record_next_o,
 
   output logic                   ar_valid_o,
   input  logic                   ar_ready_i,
@@ -50,19 +72,15 @@ module systole_command_fetch #(
   input  logic                   r_last_i
 );
 
-  localparam int unsigned ChunkBytes = ChunkCommands * CommandBytes;
   localparam int unsigned FirstBytes = HeaderBytes + ChunkBytes;
-  localparam int unsigned Bytes      = HeaderBytes + 2 * ChunkBytes;
   localparam int unsigned Words      = Bytes / DataBytes;
-  localparam int unsigned LocalWidth = $clog2(Bytes + 1);
-  localparam int unsigned LaneBits   = $clog2(DataBytes);
   localparam int unsigned IndexBits  = $clog2(ChunkCommands + 1);
   localparam int unsigned HeldBits   = $clog2(2 * ChunkCommands + 1);
   // "SYSTPROG" and the version, little endian
   localparam logic [95:0] Magic      = {32'd6, 64'h474f525054535953};
 
   // ---------------------------------------------------------------- buffer: header, two chunks
-  logic                           write_valid, unused_sums, unused_tag;
+  logic                           write_valid, write_record;
   logic [LocalWidth-LaneBits-1:0] write_word;
   logic [DataWidth-1:0]           write_data;
   logic [DataBytes-1:0]           write_here, write_next;
@@ -70,8 +88,8 @@ module systole_command_fetch #(
 
   for (genvar w = 0; w < Words; w++) begin : gen_word
     logic here, next;
-    assign here = write_valid && 32'(write_word) == w;
-    assign next = write_valid && 32'(write_word) + 1 == w;
+    assign here = write_valid && !write_record && 32'(write_word) == w;
+    assign next = write_valid && !write_record && 32'(write_word) + 1 == w;
     for (genvar l = 0; l < DataBytes; l++) begin : gen_lane
       localparam int unsigned Byte = w * DataBytes + l;
       assign buffer[8*Byte+:8] = (here && write_here[l]) || (next && write_next[l])
@@ -86,6 +104,7 @@ module systole_command_fetch #(
   logic                 arrives_q;        // all of it is in the buffer, with this cycle
   logic [IndexBits-1:0] asked_q, got;     // its commands
   logic [31:0]          left_q, left;     // commands that were not asked for
+  logic [AddrWidth-1:0] program_q;        // of the header
   logic [AddrWidth-1:0] address_q;        // of the next chunk
   logic                 half_q;           // of the buffer, where it goes
   logic [1:0]           chunks_q, chunks; // in the buffer and not all out
@@ -115,7 +134,8 @@ module systole_command_fetch #(
 
   assign started_o   = begin_first && dma_ready;
   assign begin_first = start_i && !active_q && held == '0 && left == '0;
-  assign begin_next  = (!active_q || arrives_q) && left != '0 && chunks < 2'd2;
+  assign begin_next  = (!active_q || arrives_q) && left != '0 && chunks < 2'd2 && dma_ready &&
+                       !record_valid_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -156,45 +176,76 @@ module systole_command_fetch #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (started_o) address_q <= address_i + AddrWidth'(FirstBytes);
+    if (started_o) begin
+      program_q <= address_i;
+      address_q <= address_i + AddrWidth'(FirstBytes);
+    end
     if (begin_next) address_q <= address_q + AddrWidth'(ChunkBytes);
   end
 
   // ---------------------------------------------------------------- reads
   logic [31:0]           chunk_bytes;
-  logic [LocalWidth-1:0] chunk_to;
+  logic [LocalWidth-1:0] chunk_to, to;
+  logic [AddrWidth-1:0]  address;
+  logic [31:0]           bytes;
+  logic                  completed, completed_record;
   assign chunk_bytes = 32'(size) * 32'(CommandBytes);
   assign chunk_to    = LocalWidth'(HeaderBytes) + (half_q ? LocalWidth'(ChunkBytes) : '0);
+
+  always_comb begin
+    address = address_q;
+    bytes   = chunk_bytes;
+    to      = chunk_to;
+    if (record_valid_i) begin
+      address = program_q + record_offset_i;
+      bytes   = 32'(record_bytes_i);
+      to      = '0;
+    end else if (begin_first) begin
+      address = address_i;
+      bytes   = 32'(FirstBytes);
+      to      = '0;
+    end
+  end
+  assign record_ready_o = dma_ready;
+  assign record_done_o  = completed && completed_record;
+  assign ended          = completed && !completed_record;
 
   systole_read_dma #(
     .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .Commands(2),
     .AddrWidth(AddrWidth), .LocalWidth(LocalWidth)
   ) u_dma (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_valid_i  (begin_first || begin_next),
+    .start_valid_i  (record_valid_i || begin_first || begin_next),
     .start_ready_o  (dma_ready),
-    .tag_i          (1'b0),
-    .sums_i         (1'b0),
-    .address_i      (begin_first ? address_i : address_q),
+    .tag_i          (record_valid_i),
+    .sums_i         (record_valid_i),
+    .address_i      (address),
     .pitch_i        (32'd0),
     .rows_i         (32'd1),
-    .bytes_i        (begin_first ? 32'(FirstBytes) : chunk_bytes),
-    .to_i           (begin_first ? '0 : chunk_to),
+    .bytes_i        (bytes),
+    .to_i           (to),
     .to_pitch_i     ('0),
-    .completed_o    (ended),
-    .completed_tag_o(unused_tag),
+    .completed_o    (completed),
+    .completed_tag_o(completed_record),
     .error_o,
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .write_valid_o  (write_valid),
-    .write_sums_o   (unused_sums),
+    .write_sums_o   (write_record),
     .write_word_o   (write_word),
     .write_data_o   (write_data),
     .write_here_o   (write_here),
     .write_next_o   (write_next)
   );
 
+  assign header_o       = buffer[8*HeaderBytes-1:0];
+  assign record_write_o = write_valid && write_record;
+  assign record_word_o  = write_word;
+  assign record_data_o  = write_data;
+  assign record_here_o  = write_here;
+  assign record_next_o  = write_next;
+
   `SYSTOLE_ASSERT_INIT(BufferUsable_A, HeaderBytes % DataBytes == 0 && ChunkBytes % DataBytes == 0)
-  `SYSTOLE_ASSERT(PortFree_A, (begin_first || begin_next) |-> dma_ready)
+  `SYSTOLE_ASSERT(PortFree_A, begin_first |-> (dma_ready && !record_valid_i))
 
 endmodule

@@ -1,21 +1,24 @@
 // From matmul commands to sums in the accumulator: the unit for matmuls, the array in it, and the
-// accumulator, whose reader is outside. Cycles: hw::fold_times() of hw/array/fold_stream.h, and
+// accumulator, with what loads write into it. Its reader is outside. Cycles: hw::fold_times() of hw/array/fold_stream.h, and
 // hw/array/accumulator.h for the reader.
 //
-// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for B
-// stored transposed, for sums that do not begin at rows of the accumulator, and for no work.
+// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for sums
+// that do not begin at rows of the accumulator, and for no work.
 
 `include "systole_assert.svh"
 
 module systole_compute_path #(
   parameter  int unsigned Size        = 4,    // rows and columns of the array
   parameter  int unsigned Queue       = 4,    // commands in the station of the unit
+  parameter  int unsigned LoadQueue   = 4,
   parameter  int unsigned AddrBits    = 12,   // of a byte in the scratchpad
   parameter  int unsigned SumBanks    = 2,
   parameter  int unsigned SumBankRows = 128,
   parameter  int unsigned CountBits   = 24,
   localparam int unsigned TagBits     = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned LoadTagBits = LoadQueue > 1 ? $clog2(LoadQueue) : 1,
   localparam int unsigned DataWidth   = 8 * Size,
+  localparam int unsigned WordWidth   = 24 - $clog2(Size),   // see systole_load_path
   localparam int unsigned RowBits     = $clog2(SumBankRows),
   localparam int unsigned SumBits     = $clog2(SumBanks * SumBankRows),
   localparam int unsigned BankBits    = SumBanks > 1 ? $clog2(SumBanks) : 1
@@ -40,6 +43,20 @@ module systole_compute_path #(
   output logic [2*AddrBits-1:0]  array_address_o,
   input  logic [2*DataWidth-1:0] array_data_i,
 
+  // loads to the accumulator: systole_sum_loader
+  output logic                   load_legal_o,   // if it is one
+  input  logic [LoadQueue-1:0]   load_entry_i,   // where a load goes in this cycle
+  input  logic                   load_start_i,
+  input  logic [LoadTagBits-1:0] load_tag_i,
+  output logic                   load_hold_o,
+  input  logic [LoadQueue-1:0]   load_ended_i,
+  output logic [LoadQueue-1:0]   load_completed_o,
+  input  logic                   load_write_i,
+  input  logic [WordWidth-1:0]   load_word_i,
+  input  logic [DataWidth-1:0]   load_data_i,
+  input  logic [Size-1:0]        load_here_i,
+  input  logic [Size-1:0]        load_next_i,
+
   // a reader of the accumulator
   input  logic                   read_valid_i,
   output logic                   read_ready_o,
@@ -53,15 +70,14 @@ module systole_compute_path #(
 
   // ---------------------------------------------------------------- fields
   logic [31:0] m, n, k, c, c_pitch;
-  logic        transposed, unused_fields;
+  logic        unused_fields;
 
-  assign transposed    = command_i[18];
   assign m             = command_i[288+:32];
   assign n             = command_i[320+:32];
   assign k             = command_i[352+:32];
   assign c             = command_i[512+:32];
   assign c_pitch       = command_i[544+:32];
-  assign legal_o       = !transposed && m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
+  assign legal_o       = m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
                          n[31:CountBits] == '0 && k[31:CountBits] == '0 &&
                          c[LaneBits-1:0] == '0 && c_pitch[LaneBits-1:0] == '0;
   assign unused_fields = ^{command_i[639:576], command_i[287:19], command_i[15:0], command_i[511:384],
@@ -89,6 +105,7 @@ module systole_compute_path #(
     .k_i              (k[CountBits-1:0]),
     .a_unsigned_i     (command_i[17]),
     .accumulate_i     (command_i[16]),
+    .b_transposed_i   (command_i[18]),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o,
     .array_valid_o, .array_done_i, .array_reads_o, .array_address_o, .array_data_i,
     .sums_valid_o     (sums_valid),
@@ -99,17 +116,48 @@ module systole_compute_path #(
   );
 
   // ---------------------------------------------------------------- accumulator
+  logic               load_valid, unused_word;
+  logic [SumBits-1:0] load_row, write_row;
+  logic [Size-1:0]    load_mask;
+  logic [Size*32-1:0] load_sums;
+
+  assign write_row   = sums_valid ? sums_row : load_row;
+  assign unused_word = ^load_word_i[WordWidth-1:SumBits+2];
+
+  systole_sum_loader #(
+    .Lanes(Size), .Queue(LoadQueue), .SumBits(SumBits), .CountBits(CountBits)
+  ) u_loads (
+    .clk_i, .rst_ni, .command_i,
+    .legal_o      (load_legal_o),
+    .entry_i      (load_entry_i),
+    .start_i      (load_start_i),
+    .start_entry_i(load_tag_i),
+    .hold_o       (load_hold_o),
+    .ended_i      (load_ended_i),
+    .completed_o  (load_completed_o),
+    .write_i      (load_write_i),
+    .word_i       (load_word_i[SumBits+1:0]),
+    .data_i       (load_data_i),
+    .here_i       (load_here_i),
+    .next_i       (load_next_i),
+    .sums_valid_o (load_valid),
+    .sums_ready_i (!sums_valid && sums_ready),
+    .sums_row_o   (load_row),
+    .sums_mask_o  (load_mask),
+    .sums_data_o  (load_sums)
+  );
+
   systole_accumulator_sram #(
     .Banks(SumBanks), .Ports(2), .RowsPerBank(SumBankRows), .Cols(Size)
   ) u_accumulator (
     .clk_i, .rst_ni,
-    .write_valid_i(sums_valid),
+    .write_valid_i(sums_valid || load_valid),
     .write_ready_o(sums_ready),
-    .write_bank_i (BankBits'(sums_row >> RowBits)),
-    .write_row_i  (sums_row[RowBits-1:0]),
-    .write_mask_i (sums_mask),
-    .write_data_i (sums),
-    .accumulate_i (sums_accumulate),
+    .write_bank_i (BankBits'(write_row >> RowBits)),
+    .write_row_i  (write_row[RowBits-1:0]),
+    .write_mask_i (sums_valid ? sums_mask : load_mask),
+    .write_data_i (sums_valid ? sums : load_sums),
+    .accumulate_i (sums_valid && sums_accumulate),
     .written_o    (unused_written),
     .read_valid_i, .read_ready_o,
     .read_bank_i  (BankBits'(read_row_i >> RowBits)),

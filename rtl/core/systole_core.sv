@@ -1,10 +1,9 @@
 // A core: commands of a program in memory, and what they ask for. Fetch, decoder, dispatcher, load
 // unit, scratchpad, array, accumulator, post-op pipeline, and the ports to memory: one AXI4 manager
-// each for the program, loads and stores, as the model has. Cycles: the contracts of its parts, which
+// each for the program with its chains, loads, stores and their operands, as the model has. Cycles: the contracts of its parts, which
 // docs/core-rtl.md names.
 //
-// Chains come before the program, into slots, by the number that commands name them with. `start_i`
-// begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
+// `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
 // flight. What nothing here can do stops it: `fault_o`.
 
 `include "systole_assert.svh"
@@ -16,8 +15,10 @@ module systole_core #(
   parameter  int unsigned StoreQueue     = 2,
   parameter  int unsigned FetchCommands  = 4,
   parameter  int unsigned ChainSlots     = 64,
-  parameter  int unsigned Stages         = 8,     // of a chain
+  parameter  int unsigned Stages         = 8,     // of a chain, without a row-wise one at its end
   parameter  int unsigned ParameterBeats = 16,    // see systole_store_unit
+  parameter  int unsigned Statistics     = 64,    // words of row statistics
+  parameter  int unsigned OperandBytes   = 4096,  // of a tensor operand's tile
   parameter  int unsigned RequestBytes   = 16,
   parameter  int unsigned Outstanding    = 4,     // of each port
   parameter  int unsigned Banks          = 4,     // of the scratchpad
@@ -28,7 +29,6 @@ module systole_core #(
   localparam int unsigned Entries        = LoadQueue + ComputeQueue + StoreQueue,
   localparam int unsigned EntryBits      = $clog2(Entries),
   localparam int unsigned DramBits       = 40,
-  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth      = 8 * Size,
   localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
 ) (
@@ -39,13 +39,6 @@ module systole_core #(
   input  logic                 in_order_i,      // see systole_read_dma
   input  logic [31:0]          row_bytes_i,
   input  logic [1:0]           overlap_i,       // systole_pkg::overlap_e
-
-  // records of chains: systole_chain_store
-  input  logic                 chain_valid_i,
-  input  logic                 chain_first_i,
-  input  logic [63:0]          chain_word_i,
-  input  logic                 chain_store_i,   // the record is complete
-  input  logic [SlotBits-1:0]  chain_slot_i,
 
   input  logic                 start_i,
   input  logic [DramBits-1:0]  address_i,       // of the program
@@ -83,6 +76,21 @@ module systole_core #(
   input  logic [1:0]           r_resp_i,
   input  logic                 r_last_i,
 
+  // tensor operands of stores and moves
+  output logic                 operand_ar_valid_o,
+  input  logic                 operand_ar_ready_i,
+  output logic [IdBits-1:0]    operand_ar_id_o,
+  output logic [DramBits-1:0]  operand_ar_addr_o,
+  output logic [7:0]           operand_ar_len_o,
+  output logic [2:0]           operand_ar_size_o,
+  output logic [1:0]           operand_ar_burst_o,
+  input  logic                 operand_r_valid_i,
+  output logic                 operand_r_ready_o,
+  input  logic [IdBits-1:0]    operand_r_id_i,
+  input  logic [DataWidth-1:0] operand_r_data_i,
+  input  logic [1:0]           operand_r_resp_i,
+  input  logic                 operand_r_last_i,
+
   // stores
   output logic                 aw_valid_o,
   input  logic                 aw_ready_i,
@@ -109,6 +117,7 @@ module systole_core #(
   output logic [Entries-1:0]         completed_o
 );
 
+  localparam int unsigned LoadTag    = LoadQueue > 1 ? $clog2(LoadQueue) : 1;
   localparam int unsigned ComputeTag = ComputeQueue > 1 ? $clog2(ComputeQueue) : 1;
   localparam int unsigned StoreTag   = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
   localparam int unsigned StoreBase  = LoadQueue + ComputeQueue;
@@ -116,67 +125,75 @@ module systole_core #(
   localparam int unsigned WordBits   = $clog2(Banks * BankWords);
   localparam int unsigned AddrBits   = WordBits + LaneBits;
   localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
+  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
 
   // ---------------------------------------------------------------- program
-  logic         fetch_valid, fetch_ready, fetch_started, fetch_fault, fetch_error, starting_q;
-  logic [639:0] command;
-  logic         is_end, valid, ready, refused, legal, idle, stopped_q;
+  logic                fetch_valid, fetch_ready, fetch_fault, fetch_error, held;
+  logic [639:0]        command;
+  logic                is_end, valid, ready, refused, legal, idle, stopped_q;
+  logic                chain_valid, chain_first, chain_store;
+  logic [SlotBits-1:0] chain, chain_slot;
+  logic [63:0]         chain_word;
 
-  systole_command_fetch #(
-    .ChunkCommands(FetchCommands), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .AddrWidth(DramBits)
-  ) u_fetch (
-    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_i   (start_i || starting_q),
-    .started_o (fetch_started),
-    .address_i,
-    .fault_o   (fetch_fault),
-    .error_o   (fetch_error),
-    .valid_o   (fetch_valid),
-    .ready_i   (fetch_ready),
-    .command_o (command),
-    .ar_valid_o(fetch_ar_valid_o),
-    .ar_ready_i(fetch_ar_ready_i),
-    .ar_id_o   (fetch_ar_id_o),
-    .ar_addr_o (fetch_ar_addr_o),
-    .ar_len_o  (fetch_ar_len_o),
-    .ar_size_o (fetch_ar_size_o),
-    .ar_burst_o(fetch_ar_burst_o),
-    .r_valid_i (fetch_r_valid_i),
-    .r_ready_o (fetch_r_ready_o),
-    .r_id_i    (fetch_r_id_i),
-    .r_data_i  (fetch_r_data_i),
-    .r_resp_i  (fetch_r_resp_i),
-    .r_last_i  (fetch_r_last_i)
+  systole_program_reader #(
+    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
+    .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .AddrWidth(DramBits)
+  ) u_program (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .start_i, .address_i,
+    .fault_o      (fetch_fault),
+    .error_o      (fetch_error),
+    .stop_i       (stopped_q),
+    .valid_o      (fetch_valid),
+    .held_o       (held),
+    .ready_i      (fetch_ready),
+    .command_o    (command),
+    .chain_o      (chain),
+    .entry_i      (entry_o[StoreBase+:StoreQueue]),
+    .completed_i  (store_completed),
+    .chain_valid_o(chain_valid),
+    .chain_first_o(chain_first),
+    .chain_word_o (chain_word),
+    .chain_store_o(chain_store),
+    .chain_slot_o (chain_slot),
+    .ar_valid_o   (fetch_ar_valid_o),
+    .ar_ready_i   (fetch_ar_ready_i),
+    .ar_id_o      (fetch_ar_id_o),
+    .ar_addr_o    (fetch_ar_addr_o),
+    .ar_len_o     (fetch_ar_len_o),
+    .ar_size_o    (fetch_ar_size_o),
+    .ar_burst_o   (fetch_ar_burst_o),
+    .r_valid_i    (fetch_r_valid_i),
+    .r_ready_o    (fetch_r_ready_o),
+    .r_id_i       (fetch_r_id_i),
+    .r_data_i     (fetch_r_data_i),
+    .r_resp_i     (fetch_r_resp_i),
+    .r_last_i     (fetch_r_last_i)
   );
 
   assign is_end      = command[7:0] == systole_pkg::OpEnd;
-  assign valid       = fetch_valid && !is_end && legal && !stopped_q;
+  assign valid       = fetch_valid && !is_end && held && legal && !stopped_q;
   assign fetch_ready = is_end ? idle : valid && ready && !refused;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      starting_q <= 1'b0;
-      stopped_q  <= 1'b0;
-      done_o     <= 1'b0;
+      stopped_q <= 1'b0;
+      done_o    <= 1'b0;
     end else begin
-      starting_q <= (start_i || starting_q) && !fetch_started;
-      if (fetch_valid && !is_end && (refused || !legal)) stopped_q <= 1'b1;
+      if (fetch_valid && !is_end && held && (refused || !legal)) stopped_q <= 1'b1;
       done_o <= !start_i && (done_o || (fetch_valid && is_end && idle));
     end
   end
 
   // What it is, and whether the unit that it is for can do it.
-  logic [7:0]          op;
-  logic [SlotBits-1:0] chain;
-  logic                matmul_legal, result_legal;
+  logic [7:0] op;
+  logic       load_legal, matmul_legal, result_legal;
 
-  assign op    = command[7:0];
-  assign chain = command[32+:SlotBits];
+  assign op = command[7:0];
 
   always_comb begin
     case (op)
       systole_pkg::OpLoad:                       legal = 1'b1;
+      systole_pkg::OpLoadAccumulator:            legal = load_legal;
       systole_pkg::OpMatmul:                     legal = matmul_legal;
       systole_pkg::OpStore, systole_pkg::OpMove: legal = result_legal;
       default:                                   legal = 1'b0;
@@ -186,7 +203,7 @@ module systole_core #(
   // ---------------------------------------------------------------- decoder, dispatcher, loads
   logic                     load_error, write_valid, write_done;
   logic [Units-1:1]         start_ready;
-  logic [LoadQueue-1:0]     load_completed;
+  logic [LoadQueue-1:0]     load_ended, load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
   logic [StoreQueue-1:0]    store_released, store_completed;
   logic [WordBits-1:0]      write_word;
@@ -197,10 +214,10 @@ module systole_core #(
   logic [1:0]               array_reads;
   logic [2*AddrBits-1:0]    array_address;
   logic [2*DataWidth-1:0]   array_data;
-  logic                     unused_load_ready, unused_sums_valid;
-  logic [23-LaneBits:0]     unused_sums_word;
-  logic [DataWidth-1:0]     unused_sums_data;
-  logic [Size-1:0]          unused_sums_here, unused_sums_next;
+  logic                     unused_load_ready, load_hold, loaded_valid;
+  logic [23-LaneBits:0]     loaded_word;
+  logic [DataWidth-1:0]     loaded_data;
+  logic [Size-1:0]          loaded_here, loaded_next;
 
   systole_load_path #(
     .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
@@ -208,7 +225,11 @@ module systole_core #(
     .Outstanding(Outstanding), .Banks(Banks), .BankWords(BankWords)
   ) u_loads (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_store_i, .chain_slot_i,
+    .chain_valid_i       (chain_valid),
+    .chain_first_i       (chain_first),
+    .chain_word_i        (chain_word),
+    .chain_store_i       (chain_store),
+    .chain_slot_i        (chain_slot),
     .valid_i             (valid),
     .ready_o             (ready),
     .command_i           (command),
@@ -223,16 +244,18 @@ module systole_core #(
     .released_i          ({store_released, matmul_released}),
     .completed_i         ({store_completed, matmul_completed}),
     .load_ready_o        (unused_load_ready),
-    .load_completed_o    (load_completed),
+    .load_hold_i         (load_hold),
+    .load_ended_o        (load_ended),
+    .load_completed_i    (load_completed),
     .idle_o              (idle),
     .error_o             (load_error),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
-    .sums_valid_o        (unused_sums_valid),
-    .sums_word_o         (unused_sums_word),
-    .sums_data_o         (unused_sums_data),
-    .sums_here_o         (unused_sums_here),
-    .sums_next_o         (unused_sums_next),
+    .sums_valid_o        (loaded_valid),
+    .sums_word_o         (loaded_word),
+    .sums_data_o         (loaded_data),
+    .sums_here_o         (loaded_here),
+    .sums_next_o         (loaded_next),
     .write_valid_i       (write_valid),
     .write_done_o        (write_done),
     .write_word_i        (write_word),
@@ -252,14 +275,14 @@ module systole_core #(
   assign released_o  = {store_released, matmul_released, load_completed};
   assign completed_o = {store_completed, matmul_completed, load_completed};
 
-  // ---------------------------------------------------------------- matmuls
+  // ---------------------------------------------------------------- matmuls, loads to the accumulator
   logic               read_valid, read_ready, data_valid, data_ready;
   logic [SumBits-1:0] read_row;
   logic [Size*32-1:0] data;
 
   systole_compute_path #(
-    .Size(Size), .Queue(ComputeQueue), .AddrBits(AddrBits), .SumBanks(SumBanks),
-    .SumBankRows(SumBankRows)
+    .Size(Size), .Queue(ComputeQueue), .LoadQueue(LoadQueue), .AddrBits(AddrBits),
+    .SumBanks(SumBanks), .SumBankRows(SumBankRows)
   ) u_matmuls (
     .clk_i, .rst_ni, .overlap_i,
     .command_i      (command),
@@ -275,6 +298,18 @@ module systole_core #(
     .array_reads_o  (array_reads),
     .array_address_o(array_address),
     .array_data_i   (array_data),
+    .load_legal_o   (load_legal),
+    .load_entry_i   (entry_o[LoadQueue-1:0]),
+    .load_start_i   (started_o[0]),
+    .load_tag_i     (LoadTag'(start_entry_o[EntryBits-1:0])),
+    .load_hold_o    (load_hold),
+    .load_ended_i   (load_ended),
+    .load_completed_o(load_completed),
+    .load_write_i   (loaded_valid),
+    .load_word_i    (loaded_word),
+    .load_data_i    (loaded_data),
+    .load_here_i    (loaded_here),
+    .load_next_i    (loaded_next),
     .read_valid_i   (read_valid),
     .read_ready_o   (read_ready),
     .read_row_i     (read_row),
@@ -288,12 +323,17 @@ module systole_core #(
 
   systole_store_path #(
     .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
-    .ParameterBeats(ParameterBeats), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits)
+    .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
+    .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .DramBits(DramBits),
+    .AddrBits(AddrBits), .SumBits(SumBits)
   ) u_stores (
-    .clk_i, .rst_ni, .in_order_i,
-    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_slot_i,
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .chain_valid_i       (chain_valid),
+    .chain_first_i       (chain_first),
+    .chain_word_i        (chain_word),
+    .chain_slot_i        (chain_slot),
     .command_i           (command),
+    .command_slot_i      (chain),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
     .start_valid_i       (started_o[2]),
@@ -319,6 +359,19 @@ module systole_core #(
     .write_data_o        (write_data),
     .write_here_o        (write_here),
     .write_next_o        (write_next),
+    .ar_valid_o          (operand_ar_valid_o),
+    .ar_ready_i          (operand_ar_ready_i),
+    .ar_id_o             (operand_ar_id_o),
+    .ar_addr_o           (operand_ar_addr_o),
+    .ar_len_o            (operand_ar_len_o),
+    .ar_size_o           (operand_ar_size_o),
+    .ar_burst_o          (operand_ar_burst_o),
+    .r_valid_i           (operand_r_valid_i),
+    .r_ready_o           (operand_r_ready_o),
+    .r_id_i              (operand_r_id_i),
+    .r_data_i            (operand_r_data_i),
+    .r_resp_i            (operand_r_resp_i),
+    .r_last_i            (operand_r_last_i),
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
     .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i

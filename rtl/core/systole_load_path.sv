@@ -4,7 +4,7 @@
 // hw::DispatchSchedule of hw/program/dispatch.h with hw::ReadPort of hw/dma/read_dma.h for the loads.
 //
 // Chains come before the commands that name them, into slots. A load to the accumulator leaves as the
-// bytes that it read, n elements to a row; widening is after this.
+// bytes that it read, n elements to a row; widening is outside, as is what makes a load complete.
 
 `include "systole_assert.svh"
 
@@ -58,7 +58,9 @@ module systole_load_path #(
   input  logic [Entries-1:LoadQueue]     released_i,
   input  logic [Entries-1:LoadQueue]     completed_i,
   output logic                           load_ready_o,      // the load unit can take a command
-  output logic [LoadQueue-1:0]           load_completed_o,
+  input  logic                           load_hold_i,       // it takes none
+  output logic [LoadQueue-1:0]           load_ended_o,      // all bytes of a load are read
+  input  logic [LoadQueue-1:0]           load_completed_i,  // and in their places
   output logic                           idle_o,
   output logic                           error_o,           // a response was no OKAY
 
@@ -161,7 +163,7 @@ module systole_load_path #(
   // ---------------------------------------------------------------- dispatcher
   logic [Units-1:0]           start_valid, start_ready;
   logic [Entries-1:0]         completed;
-  logic                       load_ended;
+  logic                       load_ended, port_ready;
   logic [TagBits-1:0]         load_tag, ended_tag;
 
   systole_dispatcher #(
@@ -192,11 +194,12 @@ module systole_load_path #(
     .completed_i        (completed),
     .idle_o
   );
-  assign load_completed_o = load_ended ? LoadQueue'(1) << ended_tag : '0;
-  assign completed        = {completed_i, load_completed_o};
-  assign start_ready      = {start_ready_i, load_ready_o};
-  assign start_o          = start_valid & start_ready;
-  assign load_tag         = TagBits'(start_entry_o[EntryBits-1:0]);
+  assign load_ended_o = load_ended ? LoadQueue'(1) << ended_tag : '0;
+  assign completed    = {completed_i, load_completed_i};
+  assign load_ready_o = port_ready && !load_hold_i;
+  assign start_ready  = {start_ready_i, load_ready_o};
+  assign start_o      = start_valid & start_ready;
+  assign load_tag     = TagBits'(start_entry_o[EntryBits-1:0]);
 
   // ---------------------------------------------------------------- load unit
   // What its commands do, by their entries.
@@ -232,8 +235,8 @@ module systole_load_path #(
     .Commands(LoadQueue), .AddrWidth(DramBits), .LocalWidth(LocalBits)
   ) u_dma (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_valid_i  (start_valid[0]),
-    .start_ready_o  (load_ready_o),
+    .start_valid_i  (start_valid[0] && !load_hold_i),
+    .start_ready_o  (port_ready),
     .tag_i          (load_tag),
     .sums_i         (sums_q[load_tag]),
     .address_i      (address_q[load_tag]),
@@ -261,14 +264,16 @@ module systole_load_path #(
   assign sums_next_o  = write_next;
 
   // ---------------------------------------------------------------- scratchpad
-  logic load_write, load_written;
+  logic                load_write, load_written;
+  logic [WordBits-1:0] load_word;
   assign load_write = write_valid && !write_sums;
+  assign load_word  = WordBits'(write_word);
 
   systole_scratchpad #(.Banks(Banks), .WordBytes(DataBytes), .BankWords(BankWords)) u_scratchpad (
     .clk_i, .rst_ni,
     .write_valid_i({write_valid_i, load_write}),
     .write_done_o ({write_done_o, load_written}),
-    .write_word_i ({write_word_i, WordBits'(write_word)}),
+    .write_word_i ({write_word_i, load_word}),
     .write_data_i ({write_data_i, write_data}),
     .write_here_i ({write_here_i, write_here}),
     .write_next_i ({write_next_i, write_next}),

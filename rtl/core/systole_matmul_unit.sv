@@ -10,6 +10,10 @@
 // The sequencer is a cycle ahead of the processing elements: it says what to read, and the elements
 // move a cycle later, when the scratchpad has delivered. A cycle in which the scratchpad cannot
 // serve all that is wanted holds all of it. What a step reads is fixed when it is first offered.
+//
+// B that is stored transposed goes through a transposer, which holds a tile: the tile's columns are
+// read, a row of the memory each, beside the rows of A of the fold before, and then its weights leave
+// like those of any other tile.
 
 `include "systole_assert.svh"
 
@@ -40,6 +44,7 @@ module systole_matmul_unit #(
   input  logic [CountBits-1:0]   k_i,
   input  logic                   a_unsigned_i,
   input  logic                   accumulate_i,
+  input  logic                   b_transposed_i, // B is stored n x k
 
   input  logic                   start_valid_i,
   output logic                   start_ready_o,
@@ -64,6 +69,7 @@ module systole_matmul_unit #(
 
   localparam int unsigned Diagonals = Rows + Cols - 1;
   localparam int unsigned RowBits   = $clog2(Rows);
+  localparam int unsigned ColBits   = $clog2(Cols);
 
   // ---------------------------------------------------------------- commands, by their entries
   logic [AddrBits-1:0]  a_q [Queue];
@@ -75,7 +81,7 @@ module systole_matmul_unit #(
   logic [CountBits-1:0] m_q [Queue];
   logic [CountBits-1:0] n_q [Queue];
   logic [CountBits-1:0] k_q [Queue];
-  logic [Queue-1:0]     a_unsigned_q, accumulate_q;
+  logic [Queue-1:0]     a_unsigned_q, accumulate_q, b_transposed_q;
 
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
@@ -91,6 +97,7 @@ module systole_matmul_unit #(
         k_q[e]          <= k_i;
         a_unsigned_q[e] <= a_unsigned_i;
         accumulate_q[e] <= accumulate_i;
+        b_transposed_q[e] <= b_transposed_i;
       end
     end
   end
@@ -98,7 +105,7 @@ module systole_matmul_unit #(
   // Commands that have started, for those who come to them later: rows of A, rows of sums.
   logic               start, act_next, sum_next;
   logic [TagBits-1:0] order_q [Queue];
-  logic [TagBits-1:0] tail_q, act_head_q, sum_head_q, act_entry, sum_entry;
+  logic [TagBits-1:0] tail_q, act_head_q, sum_head_q, act_entry, sum_entry, sum_at;
   logic [TagBits:0]   acts_q, sums_q;   // of them, that the one and the other have not come to
 
   function automatic logic [TagBits-1:0] after(input logic [TagBits-1:0] place);
@@ -132,11 +139,17 @@ module systole_matmul_unit #(
   logic                 weight_busy_q, weight_fire, weight_last, weight_here;
   logic [TagBits-1:0]   weight_entry_q;
   logic [AddrBits-1:0]  weight_at_q, weight_column_q;  // bottom row of the column's first tile
-  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch;
+  logic [AddrBits-1:0]  weight_tile_q;                 // of a transposed tile: its first row
+  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch, weight_next_column;
   logic [RowBits-1:0]   weight_beat_q;
   logic [CountBits-1:0] weight_k_q, weight_n_q;        // from this tile on
-  logic                 weight_tile_end, weight_column_end;
+  logic                 weight_tile_end, weight_column_end, transposed;
+  logic                 fill_q, fill_fire, fill_last;  // the transposer takes rows
+  logic [ColBits-1:0]   fill_row_q;
 
+  assign transposed        = b_transposed_q[weight_entry_q];
+  assign fill_last         = fill_row_q == ColBits'(Cols - 1) ||
+                             CountBits'(fill_row_q) + CountBits'(1) == weight_n_q;
   assign start_b           = b_q[start_entry_i];
   assign start_pitch       = b_pitch_q[start_entry_i];
   assign weight_pitch      = b_pitch_q[weight_entry_q];
@@ -149,34 +162,53 @@ module systole_matmul_unit #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       weight_busy_q <= 1'b0;
+      fill_q        <= 1'b0;
     end else begin
       weight_busy_q <= start || (weight_busy_q && !(weight_fire && weight_last));
+      if (start) begin
+        fill_q <= b_transposed_q[start_entry_i];
+      end else if (fill_fire) begin
+        fill_q <= !fill_last;
+      end else if (weight_fire && weight_tile_end) begin
+        fill_q <= transposed && !weight_last;
+      end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (start) begin
       weight_entry_q  <= start_entry_i;
-      weight_at_q     <= start_b + (start_pitch << RowBits) - start_pitch;
-      weight_column_q <= start_b + (start_pitch << RowBits) - start_pitch;
+      weight_at_q     <= b_transposed_q[start_entry_i]
+                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
+      weight_column_q <= b_transposed_q[start_entry_i]
+                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
+      weight_tile_q   <= start_b;
+      fill_row_q      <= '0;
       weight_beat_q   <= '0;
       weight_k_q      <= k_q[start_entry_i];
       weight_n_q      <= n_q[start_entry_i];
+    end else if (fill_fire) begin
+      weight_at_q <= weight_at_q + weight_pitch;
+      fill_row_q  <= fill_last ? '0 : fill_row_q + ColBits'(1);
     end else if (weight_fire) begin
       weight_beat_q <= weight_beat_q + RowBits'(1);
       if (!weight_tile_end) begin
         weight_at_q <= weight_at_q - weight_pitch;
       end else if (!weight_column_end) begin
-        weight_at_q <= weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
-        weight_k_q  <= weight_k_q - CountBits'(Rows);
+        weight_at_q   <= transposed ? weight_tile_q + AddrBits'(Rows)
+                                    : weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
+        weight_tile_q <= weight_tile_q + AddrBits'(Rows);
+        weight_k_q    <= weight_k_q - CountBits'(Rows);
       end else begin
-        weight_at_q     <= weight_column_q + AddrBits'(Cols);
-        weight_column_q <= weight_column_q + AddrBits'(Cols);
+        weight_at_q     <= weight_next_column;
+        weight_column_q <= weight_next_column;
+        weight_tile_q   <= weight_next_column;
         weight_k_q      <= k_q[weight_entry_q];
         weight_n_q      <= weight_n_q - CountBits'(Cols);
       end
     end
   end
+  assign weight_next_column = weight_column_q + (transposed ? weight_pitch << ColBits : AddrBits'(Cols));
 
   // ---------------------------------------------------------------- rows of A
   logic                 act_busy_q, act_fire, act_last, act_fold_end;
@@ -226,22 +258,26 @@ module systole_matmul_unit #(
   assign released_o = act_fire && act_last ? Queue'(1) << act_entry_q : '0;
 
   // ---------------------------------------------------------------- steps
-  logic                 open_q, open_act_q, open_weight_q;  // a step has been offered and not served
+  // A step has been offered and not served.
+  logic                 open_q, open_act_q, open_weight_q, open_fill_q;
   logic                 act_offer, weight_offer, act_wanted, weight_wanted, act_step, weight_step;
+  logic                 fill_step, filled_q;   // the transposer's last row is being written
   logic                 act_ready, weight_ready, hold, advance, weights_move, result, unused_last;
   logic [Rows-1:0]      shift;
   logic [Diagonals-1:0] capture;
 
   assign act_offer       = open_q ? open_act_q : act_busy_q;
-  assign weight_offer    = open_q ? open_weight_q : weight_busy_q;
+  assign weight_offer    = open_q ? open_weight_q : weight_busy_q && !fill_q && !filled_q;
+  assign fill_step       = open_q ? open_fill_q : fill_q;
   assign act_step        = act_wanted && act_offer;
   assign weight_step     = weight_wanted && weight_offer;
-  assign array_valid_o   = act_step || weight_step;
-  assign array_reads_o   = {weight_step && weight_here, act_step};
+  assign array_valid_o   = act_step || weight_step || fill_step;
+  assign array_reads_o   = {fill_step || (weight_step && weight_here && !transposed), act_step};
   assign array_address_o = {weight_at_q, act_at_q};
   assign hold            = array_valid_o && !array_done_i;
   assign act_fire        = act_ready && act_offer;
   assign weight_fire     = weight_ready && weight_offer;
+  assign fill_fire       = fill_step && !hold;
 
   systole_systolic_sequencer #(.Rows(Rows), .Cols(Cols)) u_sequencer (
     .clk_i, .rst_ni,
@@ -268,15 +304,32 @@ module systole_matmul_unit #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      open_q <= 1'b0;
+      open_q   <= 1'b0;
+      filled_q <= 1'b0;
     end else begin
-      open_q <= hold;
+      open_q   <= hold;
+      filled_q <= fill_fire && fill_last;
     end
   end
   always_ff @(posedge clk_i) begin
     open_act_q    <= act_step;
     open_weight_q <= weight_step;
+    open_fill_q   <= fill_step;
   end
+
+  // ---------------------------------------------------------------- transposer
+  logic              fed_q;
+  logic [Cols*8-1:0] feed;
+
+  systole_weight_transposer #(.Rows(Rows), .Cols(Cols)) u_transposer (
+    .clk_i, .rst_ni,
+    .fill_i    (fill_fire),
+    .fill_row_i(fill_row_q),
+    .data_i    (array_data_i[DataWidth+:Rows*8]),
+    .beat_i    (weight_beat_q),
+    .weights_o (feed)
+  );
+  always_ff @(posedge clk_i) fed_q <= transposed;
 
   // ---------------------------------------------------------------- elements, a cycle later
   logic                 advance_q, weights_move_q, unsigned_q, zeros_q;
@@ -285,7 +338,7 @@ module systole_matmul_unit #(
   logic [Cols*8-1:0]    weight;
 
   // With zeros below the last row of B it does not matter what is beside the last column of A.
-  assign weight = zeros_q ? '0 : array_data_i[DataWidth+:Cols*8];
+  assign weight = zeros_q ? '0 : fed_q ? feed : array_data_i[DataWidth+:Cols*8];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -317,61 +370,30 @@ module systole_matmul_unit #(
   );
 
   // ---------------------------------------------------------------- rows of sums
-  logic                 sum_busy_q, sum_last, sum_fold_end, sum_column_end, sum_first_q;
-  logic [TagBits-1:0]   sum_entry_q;
-  logic [SumBits-1:0]   sum_at_q, sum_tile_q;
-  logic [CountBits-1:0] sum_rows_q, sum_k_q, sum_n_q;
+  logic               sum_busy, sum_over;
+  logic [TagBits-1:0] sum_entry_q;
 
-  assign sum_fold_end   = sum_rows_q == CountBits'(1);
-  assign sum_column_end = sum_k_q <= CountBits'(Rows);
-  assign sum_last       = sum_fold_end && sum_column_end && sum_n_q <= CountBits'(Cols);
-  assign sum_next       = sums_q != '0 && (!sum_busy_q || (sums_valid_o && sum_last));
-
-  assign sums_row_o        = sum_at_q;
-  assign sums_accumulate_o = accumulate_q[sum_entry_q] || !sum_first_q;
-  assign completed_o       = sums_valid_o && sum_last ? Queue'(1) << sum_entry_q : '0;
-  for (genvar c = 0; c < Cols; c++) begin : gen_column
-    assign sums_mask_o[c] = CountBits'(c) < sum_n_q;
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      sum_busy_q <= 1'b0;
-    end else begin
-      sum_busy_q <= sum_next || (sum_busy_q && !(sums_valid_o && sum_last));
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (sum_next) begin
-      sum_entry_q <= sum_entry;
-      sum_at_q    <= c_q[sum_entry];
-      sum_tile_q  <= c_q[sum_entry];
-      sum_rows_q  <= m_q[sum_entry];
-      sum_k_q     <= k_q[sum_entry];
-      sum_n_q     <= n_q[sum_entry];
-      sum_first_q <= 1'b1;
-    end else if (sums_valid_o && !sum_fold_end) begin
-      sum_at_q   <= sum_at_q + c_pitch_q[sum_entry_q];
-      sum_rows_q <= sum_rows_q - CountBits'(1);
-    end else if (sums_valid_o) begin
-      sum_rows_q <= m_q[sum_entry_q];
-      if (!sum_column_end) begin
-        sum_at_q    <= sum_tile_q;
-        sum_k_q     <= sum_k_q - CountBits'(Rows);
-        sum_first_q <= 1'b0;
-      end else begin
-        sum_at_q    <= sum_tile_q + SumBits'(1);
-        sum_tile_q  <= sum_tile_q + SumBits'(1);
-        sum_k_q     <= k_q[sum_entry_q];
-        sum_n_q     <= sum_n_q - CountBits'(Cols);
-        sum_first_q <= 1'b1;
-      end
-    end
-  end
+  systole_sum_rows #(.Rows(Rows), .Cols(Cols), .SumBits(SumBits), .CountBits(CountBits)) u_sums (
+    .clk_i, .rst_ni,
+    .next_i      (sum_next),
+    .c_i         (c_q[sum_at]),
+    .c_pitch_i   (c_pitch_q[sum_at]),
+    .m_i         (m_q[sum_at]),
+    .n_i         (n_q[sum_at]),
+    .k_i         (k_q[sum_at]),
+    .accumulate_i(accumulate_q[sum_at]),
+    .busy_o      (sum_busy),
+    .row_i       (sums_valid_o),
+    .over_o      (sum_over),
+    .sums_row_o, .sums_mask_o, .sums_accumulate_o
+  );
+  assign sum_at      = sum_next ? sum_entry : sum_entry_q;
+  assign sum_next    = sums_q != '0 && (!sum_busy || sum_over);
+  assign completed_o = sum_over ? Queue'(1) << sum_entry_q : '0;
+  always_ff @(posedge clk_i) sum_entry_q <= sum_at;
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, Rows >= 2 && 2**RowBits == Rows && Cols <= Rows)
-  `SYSTOLE_ASSERT(SumsWanted_A, sums_valid_o |-> sum_busy_q)
+  `SYSTOLE_ASSERT(SumsWanted_A, sums_valid_o |-> sum_busy)
   `SYSTOLE_ASSERT(WorkToDo_A, entry_i != '0 |-> (m_i != '0 && n_i != '0 && k_i != '0))
 
 endmodule

@@ -117,6 +117,14 @@ module systole_postop_micro_code (
         hi_o         = imm_q[2][31:0];
         value_o      = imm_q[3][31:0];
       end
+      systole_pkg::DivideRowSum: begin  // its operand is the reciprocal
+        fits         = operand_q == systole_pkg::Row;
+        uses_scale_o = 1'b1;
+        by_operand_o = 1'b1;
+        shift_o      = 6'(systole_pkg::DeferredReciprocalBits - systole_pkg::DeferredFractionBits);
+        lo_o         = Lowest[31:0];
+        hi_o         = Highest[31:0];
+      end
       systole_pkg::Clamp: begin
         fits       = operand_q == systole_pkg::Immediate && is_range[0];
         uses_sum_o = 1'b1;
@@ -151,8 +159,9 @@ module systole_postop_micro_code (
     endcase
   end
 
-  // GELU rounds in one way, whatever its micro-code says.
-  assign rounding_o = uses_gelu_o ? systole_pkg::HalfUp : rounding_q[1:0];
+  // GELU and the division round in one way, whatever their micro-code says.
+  assign rounding_o = uses_gelu_o || op_q == systole_pkg::DivideRowSum ? systole_pkg::HalfUp
+                                                                       : rounding_q[1:0];
   assign b_o        = imm_q[0][16:0];
   assign c_o        = imm_q[1][41:0];
   assign one_o      = imm_q[2][41:0];

@@ -5,7 +5,8 @@
 // Bit-exact reference: hw::apply_chain (hw/postop/postop.h), before the saturation to the output
 // type. Cycles: hw::chain_cycles.
 //
-// Stages: add, sub, mul, requantise, clamp, relu, gelu, mask, without side outputs. A stage whose
+// Stages: add, sub, mul, requantise, clamp, relu, gelu, mask, without side outputs, and divide_row_sum,
+// whose operand is the reciprocal of the sum (hw::deferred_divide). A stage whose
 // operand is not immediate takes a beat of operands, already widened to 32 bits, from a stream of
 // its own when the beat reaches it. So operands of later stages are wanted later, and nothing keeps
 // them meanwhile.

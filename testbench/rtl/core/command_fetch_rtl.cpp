@@ -73,7 +73,10 @@ class CommandFetch final : public CommandFetchRtl {
   [[nodiscard]] bool failed() const override { return dut_.failed() || dut_->error_o != 0; }
 
  private:
-  void quiet() { dut_->start_i = dut_->ready_i = dut_->ar_ready_i = dut_->r_valid_i = 0; }
+  void quiet() {
+    dut_->start_i = dut_->ready_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
+    dut_->record_valid_i = 0;  // a core's chains: tests/rtl/core/core_test.cpp
+  }
 
   mutable VerilatedDut<Vcommand_fetch_4_checked> dut_;
 };

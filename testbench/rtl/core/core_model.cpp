@@ -1,15 +1,15 @@
 /// The contracts of the parts of a core, as one.
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
-#include "hw/kernel/gemm.h"
+#include "hw/dma/sum_loads.h"
 #include "hw/memory/bank_service.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
@@ -44,6 +44,7 @@ hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t starte
   command.c = matmul.c.address / Core::kSize;
   command.c_pitch = matmul.c.pitch / Core::kSize;
   command.accumulate = matmul.accumulate;
+  command.b_transposed = matmul.b_transposed;
   return command;
 }
 
@@ -57,6 +58,8 @@ hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started
   store.c_pitch = result.from.pitch / Core::kSize;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
+  store.tensor = result.chain.tensor.address;
+  store.tensor_pitch = result.chain.tensor.pitch;
   if (const auto* const move = command.as<hw::cmd::Move>()) {
     store.move = true;
     store.to = move->to.address;
@@ -74,7 +77,17 @@ struct CorePass {
   CoreRun run;
   std::vector<hw::LocalWrite> load_writes;
   hw::FoldSchedule folds;
+  std::vector<hw::SumWrite> load_sums;
   hw::StoreSchedule stores;
+
+  /// Rows of sums that are written, in order.
+  [[nodiscard]] std::vector<hw::SumWrite> sums() const {
+    std::vector<hw::SumWrite> sums = folds.sums;
+    sums.insert(sums.end(), load_sums.begin(), load_sums.end());
+    std::sort(sums.begin(), sums.end(),
+              [](const hw::SumWrite& a, const hw::SumWrite& b) { return a.cycle < b.cycle; });
+    return sums;
+  }
 
   /// Whether the next pass would find the same.
   [[nodiscard]] bool settles(const CorePass& next) const {
@@ -89,14 +102,14 @@ struct CorePass {
                 [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
-           same(folds.sums, next.folds.sums, [](const hw::SumWrite& a, const hw::SumWrite& b) {
+           same(sums(), next.sums(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
              return a.cycle == b.cycle && a.row == b.row;
            });
   }
 };
 
-/// Cycles in which the array leaves no port to a reader of a bank of the accumulator: it writes a
-/// row there and fetches another one.
+/// Cycles in which a reader of a bank of the accumulator has no port: a row is written there, and
+/// the array fetches another one.
 class AccumulatorPorts {
  public:
   explicit AccumulatorPorts(const std::vector<hw::SumWrite>& sums) {
@@ -141,7 +154,7 @@ class CorePasses {
     CorePass next;
     hw::BankService banks(Core::kBanks);
     for (const hw::LocalWrite& write : last.load_writes) {
-      (void)banks.serve(write.cycle, access(write.to, write.bytes));
+      if (!write.sums) (void)banks.serve(write.cycle, access(write.to, write.bytes));
     }
     next.stores = stores(last, banks);
     next.folds = folds(last, banks);
@@ -156,12 +169,13 @@ class CorePasses {
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
       commands.push_back(store_command(command, last.run.commands[i].started));
     }
-    const AccumulatorPorts ports(last.folds.sums);
+    const AccumulatorPorts ports(last.sums());
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{
         Core::kSize,
         {read_params(kCorePort, test_.slots, 0).cut, Core::kBeatBytes, Core::kOutstanding,
-         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes}};
+         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes},
+        read_params(kCorePort, test_.slots, 0)};
     const auto serve = [&banks](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
       return banks.serve(cycle, access(address, bytes)).end;
     };
@@ -171,7 +185,7 @@ class CorePasses {
            return serve(cycle, address, Core::kBeatBytes);
          },
          serve, [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
-         memory.stores});
+         memory.stores, memory.operands});
   }
 
   [[nodiscard]] hw::FoldSchedule folds(const CorePass& last, hw::BankService& banks) const {
@@ -199,15 +213,23 @@ class CorePasses {
     hw::FetchSchedule fetch(params, memory.program, Core::kFetchCommands, test_.address, count);
     hw::DispatchSchedule schedule(Core::kStationSizes);
     hw::ReadPort loads(params, memory.loads);
+    hw::SumLoads sums(next.folds.sums, Core::kSize);
+    hw::ChainSchedule chains(hw::header_of(test_.program), Core::kChainSlots, Core::kStages + 1);
+    std::uint64_t out = 0;     // cycle from which the next command can follow
+    std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
     fetch.start(0);
     std::size_t matmul = 0, store = 0;
     std::uint64_t end = 0;
     for (std::uint32_t i = 0; i + 1 < count; ++i) {
       const hw::Command& command = test_.program.commands[i];
       const hw::Unit unit = hw::unit_of(command.opcode());
+      std::uint64_t arrival = fetch.arrival(i);
+      if (const auto* const result = command.as<hw::cmd::Result>()) {
+        arrival = chains.ready(fetch, result->chain.chain, std::max(out, arrival), unused);
+      }
       const hw::DispatchTimes at =
-          schedule.next(unit, hw::ranges_of(command, test_.program), fetch.arrival(i));
-      fetch.is_out(i, at.dispatched);
+          schedule.next(unit, hw::ranges_of(command, test_.program), arrival);
+      fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0};
       const std::uint64_t before = last.run.commands[i].started;
       const auto run_unit = [&](const auto& known) {
@@ -222,11 +244,18 @@ class CorePasses {
         run_unit(next.folds.times.at(matmul++));
       } else if (unit == hw::Unit::kStore) {
         run_unit(next.stores.times.at(store++));
+        unused = std::max(unused, times.completed);
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;
-        const std::uint64_t completed = read.completed - at.started;
-        schedule.run(read.released - at.started, completed, completed);
+        std::uint64_t free = read.released;
+        if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
+          times.completed = free =
+              sums.run(read.completed, load->m, load->n, load->to.address / Core::kSize,
+                       load->to.pitch / Core::kSize);
+        }
+        const std::uint64_t completed = times.completed - at.started;
+        schedule.run(free - at.started, completed, completed);
       }
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
@@ -234,6 +263,8 @@ class CorePasses {
     next.run.done = std::max(end, fetch.arrival(count - 1)) + 1;
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
+    next.run.operands = next.stores.operands;
+    next.load_sums = sums.writes();
     next.load_writes = all_writes(next.run.reads, Core::kBeatBytes);
   }
 
@@ -242,74 +273,26 @@ class CorePasses {
   hw::Machine::Array array_;
 };
 
-void copy_rows(const std::uint8_t* from, std::size_t from_pitch, std::uint8_t* to,
-               std::size_t to_pitch, std::size_t rows, std::size_t bytes) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::memcpy(to + row * to_pitch, from + row * from_pitch, bytes);
-  }
-}
-
-void execute_matmul(const hw::cmd::Matmul& matmul, CoreState& state) {
-  hw::GemmArgs args;
-  args.a = state.scratchpad.data() + matmul.a.address;
-  args.lda = matmul.a.pitch;
-  args.a_unsigned = matmul.a_unsigned;
-  args.b = reinterpret_cast<const std::int8_t*>(state.scratchpad.data() + matmul.b.address);
-  args.ldb = matmul.b.pitch;
-  args.c = state.sums.data() + matmul.c.address;
-  args.ldc = matmul.c.pitch;
-  args.m = matmul.m;
-  args.n = matmul.n;
-  args.k = matmul.k;
-  args.accumulate = matmul.accumulate;
-  hw::gemm(args, hw::GemmBackend::kReference);
-}
-
-void execute_result(const hw::Command& command, const hw::Program& program, CoreState& state) {
-  const auto& result = *command.as<hw::cmd::Result>();
-  const hw::Chain& chain = hw::chain_of(result.chain, program);
-  const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
-  std::vector<std::int32_t> parameters(hw::parameter_words(chain) * result.n);
-  std::memcpy(parameters.data(), state.scratchpad.data() + result.chain.parameters,
-              parameters.size() * sizeof(std::int32_t));
-  std::vector<std::uint8_t> rows(result.m * row_bytes);
-  hw::ChainOperands operands;
-  operands.accumulator = state.sums.data() + result.from.address;
-  operands.accumulator_pitch = result.from.pitch;
-  operands.parameters = parameters.data();
-  operands.out = rows.data();
-  operands.out_pitch = row_bytes;
-  operands.rows = result.m;
-  operands.cols = result.n;
-  hw::apply_chain(chain, operands);
-  if (const auto* const store = command.as<hw::cmd::Store>()) {
-    copy_rows(rows.data(), row_bytes, state.memory.data() + store->to.address, store->to.pitch,
-              result.m, row_bytes);
-  } else {
-    const hw::LocalTile& to = command.as<hw::cmd::Move>()->to;
-    copy_rows(rows.data(), row_bytes, state.scratchpad.data() + to.address, to.pitch, result.m,
-              row_bytes);
-  }
-}
-
 }  // namespace
 
 CoreRun model_core(const CoreCase& test, const std::function<CoreMemory()>& make_ports) {
   return CorePasses(test, make_ports).run();
 }
 
-void execute(const hw::Program& program, CoreState& state) {
-  for (const hw::Command& command : program.commands) {
-    if (const auto* const load = command.as<hw::cmd::Load>()) {
-      copy_rows(state.memory.data() + load->from.address, load->from.pitch,
-                state.scratchpad.data() + load->to.address, load->to.pitch, load->m, load->n);
-    } else if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
-      execute_matmul(*matmul, state);
-    } else if (command.as<hw::cmd::Result>() != nullptr) {
-      execute_result(command, program, state);
-    }
+namespace {
+
+/// The requests for operands, of a command of the program instead of one of the store unit.
+std::vector<hw::ReadRequest> expected_operands(const CoreCase& test, const CoreRun& expected) {
+  std::vector<std::size_t> results;
+  for (std::size_t i = 0; i < test.program.commands.size(); ++i) {
+    if (test.program.commands[i].as<hw::cmd::Result>() != nullptr) results.push_back(i);
   }
+  std::vector<hw::ReadRequest> operands = expected.operands;
+  for (hw::ReadRequest& request : operands) request.command = results.at(request.command);
+  return operands;
 }
+
+}  // namespace
 
 CoreRun check_core(CoreRtl& core, const CoreCase& test,
                    const std::function<CoreMemory()>& make_ports, CoreState& state,
@@ -330,6 +313,7 @@ CoreRun check_core(CoreRtl& core, const CoreCase& test,
   for (hw::ReadRequest& fetch : fetches) fetch.command = 0;  // it is a chunk for the contract
   check_requests(check, found.fetches, fetches);
   check_requests(check, found.reads, expected.reads);
+  check_requests(check, found.operands, expected_operands(test, expected));
   check.mismatch(found.writes.size() != expected.writes.size());
   for (std::size_t i = 0; i < std::min(found.writes.size(), expected.writes.size()); ++i) {
     const hw::WriteRequest &is = found.writes[i], &should = expected.writes[i];

@@ -22,11 +22,12 @@ struct CoreState {
   std::vector<std::uint8_t> memory;  ///< from address 0 on
   std::vector<std::uint8_t> scratchpad;
   std::vector<std::int32_t> sums;  ///< the accumulator
+  std::vector<std::uint32_t> statistics;
 };
 
-/// The other side of a core's three ports.
+/// The other side of a core's four ports.
 struct CoreMemory {
-  hw::ReadMemory program, loads;
+  hw::ReadMemory program, loads, operands;
   hw::WriteMemory stores;
 };
 
@@ -36,6 +37,7 @@ struct CoreCase {
   std::uint64_t address = 0;
   hw::SlotOrder slots = hw::SlotOrder::kIssue;
   hw::ArrayOverlap overlap = hw::ArrayOverlap::kFull;
+  bool resets = true;  ///< before it; otherwise the core has finished another program
 };
 
 struct CoreCommandTimes {
@@ -47,13 +49,13 @@ struct CoreCommandTimes {
 /// What happened, or should.
 struct CoreRun {
   std::vector<CoreCommandTimes> commands;  ///< without `end`
-  std::vector<hw::ReadRequest> fetches, reads;
+  std::vector<hw::ReadRequest> fetches, reads, operands;
   std::vector<hw::WriteRequest> writes;
   std::uint64_t done = 0;  ///< cycle from which the core says so
 };
 
-/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with chains of up to four
-/// stages and eight chains.
+/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with eight chains of up
+/// to four stages and a row-wise one.
 class CoreRtl {
  public:
   static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};
@@ -61,9 +63,10 @@ class CoreRtl {
   static constexpr std::uint32_t kFetchCommands = 2, kBanks = 4, kSumBanks = 2;
   static constexpr std::size_t kScratchpadBytes = 4096, kSums = 1024;
   static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
+  static constexpr std::size_t kStatistics = 64, kOperandBytes = 4096;
 
   virtual ~CoreRtl() = default;
-  /// Sends the chains of the program, and starts it in cycle 0. Local memories hold what the
+  /// Starts the program in cycle 0. Local memories hold what the
   /// program before left, at first anything. `memory` is read and written. `expected`: for the
   /// waveform, or null. Throws std::invalid_argument if the core stops at a command,
   /// std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.

@@ -11,13 +11,38 @@
 #include "hw/program/command_codec.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
-#include "testbench/rtl/core/chain_records.h"
 #include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
+#include "testbench/rtl/drive/ports.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
 namespace {
+
+/// Sends the records of a program's chains over the pins of a decoder, a word a cycle, each into
+/// the slot of its number. `cycle()` ends a cycle.
+template <typename Dut, typename Cycle>
+void send_chains(Dut& dut, const hw::Program& program, const Cycle& cycle) {
+  constexpr std::size_t kWord = 8;
+  const hw::ProgramHeader header = hw::header_of(program);
+  const std::vector<std::uint8_t> image = hw::encode_program(program);
+  for (std::size_t chain = 0; chain < program.chains.size(); ++chain) {
+    const std::uint8_t* const record = image.data() + header.chain(chain);
+    dut->chain_slot_i = static_cast<CData>(chain);
+    dut->chain_valid_i = 1;
+    for (std::size_t at = 0; at < header.chain_bytes; at += kWord) {
+      dut->chain_first_i = at == 0;
+      for (std::size_t i = 0; i < kWord; ++i) set_lane<8>(dut->chain_word_i, i, record[at + i]);
+      dut.settle();
+      cycle();
+    }
+    dut->chain_valid_i = 0;
+    dut->chain_store_i = 1;
+    dut.settle();
+    cycle();
+    dut->chain_store_i = 0;
+  }
+}
 
 using Dut = VerilatedDut<Vload_path_4x4x2_checked>;
 using Path = LoadPathRtl;
@@ -174,8 +199,9 @@ class LoadPathSession {
 
   /// What units report in this cycle, the load unit included.
   void report(std::uint64_t now) {
+    dut_->load_completed_i = dut_->load_ended_o;  // sums too: nothing is after them here
     for (std::size_t entry = 0; entry < kLoadEntries; ++entry) {
-      if ((dut_->load_completed_o >> entry & 1U) == 0) continue;
+      if ((dut_->load_ended_o >> entry & 1U) == 0) continue;
       run_.loads[of_entry_.at(entry)].completed = now + 1;
       ++completed_;
     }
@@ -235,6 +261,7 @@ class LoadPath final : public LoadPathRtl {
   void quiet() {
     dut_->chain_valid_i = dut_->chain_first_i = dut_->chain_store_i = dut_->valid_i = 0;
     dut_->start_ready_i = dut_->released_i = dut_->completed_i = 0;
+    dut_->load_hold_i = dut_->load_completed_i = 0;
     dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
   }

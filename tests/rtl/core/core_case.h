@@ -11,6 +11,7 @@
 
 #include "hw/program/program_image.h"
 #include "testbench/rtl/core/core_rtl.h"
+#include "tests/hw/postop/random_chain.h"
 #include "tests/hw/program/random_program.h"
 #include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/postop/pipeline_case.h"
@@ -55,10 +56,11 @@ class RandomCore {
     state_.memory.resize(kMemoryBytes);
     state_.scratchpad.resize(CoreRtl::kScratchpadBytes);
     state_.sums.resize(CoreRtl::kSums);
+    state_.statistics.resize(CoreRtl::kStatistics);
     for (std::uint8_t& byte : state_.memory) byte = static_cast<std::uint8_t>(random());
   }
 
-  /// Fills both local memories.
+  /// Fills the local memories.
   [[nodiscard]] hw::Program first() {
     hw::Program program;
     hw::Command load = hw::test::empty_command(hw::Opcode::kLoad);
@@ -75,13 +77,24 @@ class RandomCore {
     fill.m = 256;
     fill.n = 4;
     fill.k = 3;
-    program.commands = {load, matmul, hw::test::empty_command(hw::Opcode::kEnd)};
+    hw::Command move = hw::test::empty_command(hw::Opcode::kMove);
+    auto& sums = *move.as<hw::cmd::Move>();
+    sums.m = CoreRtl::kStatistics;
+    sums.n = 3;
+    sums.from = {0, 4};
+    sums.to = {0, 3};
+    program.chains = {{{row_stage(hw::StageOp::kSoftmax)}, hw::DType::kU8}};
+    program.chains[0].stages[0].imm[0] = 0;  // deferred: it leaves the sums of the rows
+    program.commands = {load, matmul, move, hw::test::empty_command(hw::Opcode::kEnd)};
     return program;
   }
 
   [[nodiscard]] hw::Program next(std::int64_t most) {
     hw::Program program;
-    for (std::int64_t i = any(1, 4); i > 0; --i) program.chains.push_back(chain());
+    // More than there are slots now and then.
+    for (std::int64_t i = any(1, any(0, 1) == 0 ? 20 : 4); i > 0; --i) {
+      program.chains.push_back(chain());
+    }
     for (std::int64_t i = any(1, most); i > 0; --i) {
       switch (any(0, 6)) {
         case 0:
@@ -114,10 +127,12 @@ class RandomCore {
 
   /// Random memories at the ports: the same each time the function is called.
   [[nodiscard]] std::function<CoreMemory()> ports() {
-    const ReadAnswers program = reads(), loads = reads();
+    const ReadAnswers program = reads(), loads = reads(), operands = reads();
     WriteAnswers stores{static_cast<std::uint64_t>(any(2, 12)), 0, stalls(), random_()};
     stores.most = stores.least + static_cast<std::uint64_t>(any(0, 40));
-    return [=] { return CoreMemory{program.memory(), loads.memory(), stores.memory()}; };
+    return [=] {
+      return CoreMemory{program.memory(), loads.memory(), operands.memory(), stores.memory()};
+    };
   }
 
  private:
@@ -155,24 +170,53 @@ class RandomCore {
   hw::Chain chain() {
     hw::Chain chain;
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    const bool row_wise = any(0, 2) == 0;
+    bool tensor = any(0, 2) != 0, divides = !row_wise && any(0, 3) == 0;
     for (std::int64_t i = any(0, CoreRtl::kStages); i > 0; --i) {
+      if (divides && any(0, i - 1) == 0) {
+        divides = false;
+        chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
+        chain.stages.back().rounding = static_cast<hw::Rounding>(any(0, 2));  // it has one alone
+        continue;
+      }
       for (;;) {
         hw::Stage stage = pipeline_stage(random_);
-        if (stage.operand > hw::Operand::kChannel) continue;
+        if (stage.operand == hw::Operand::kTensor ? !tensor
+                                                  : stage.operand > hw::Operand::kChannel) {
+          continue;
+        }
+        tensor = tensor && stage.operand != hw::Operand::kTensor;
         chain.stages.push_back(stage);
         break;
       }
     }
+    if (row_wise) {
+      chain.stages.push_back(
+          row_stage(any(0, 1) == 0 ? hw::StageOp::kSoftmax : hw::StageOp::kLayerNorm));
+    }
     return chain;
   }
+  hw::Stage row_stage(hw::StageOp op) { return hw::test::random_stage(random_, op); }
 
   hw::Command load() {
+    if (any(0, 3) == 0) return load_sums();
     hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
     auto& load = *command.as<hw::cmd::Load>();
     load.m = size(8);
     load.n = size(any(0, 2) == 0 ? 60 : 9);
     load.from = tile<hw::DramTile>(kData, load.m, load.n);
     load.to = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, load.m, load.n);
+    return command;
+  }
+
+  hw::Command load_sums() {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = size(8);
+    load.n = size(14);
+    load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
+    load.to = sums(load.m, load.n);
     return command;
   }
 
@@ -183,7 +227,10 @@ class RandomCore {
     matmul.n = size(14);
     matmul.k = size(14);
     matmul.a = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.m, matmul.k);
-    matmul.b = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
+    matmul.b_transposed = any(0, 2) == 0;
+    matmul.b = matmul.b_transposed
+                   ? tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.n, matmul.k)
+                   : tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
     matmul.c = sums(matmul.m, matmul.n);
     matmul.a_unsigned = any(0, 1) != 0;
     matmul.accumulate = any(0, 1) != 0;
@@ -203,6 +250,11 @@ class RandomCore {
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
     result.chain.parameters = static_cast<std::uint32_t>(
         any(0, static_cast<std::int64_t>(CoreRtl::kScratchpadBytes - 4 * words)));
+    result.chain.statistics = size(CoreRtl::kStatistics - result.m + 1) - 1;
+    if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
+    if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+      result.chain.tensor = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
+    }
     const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
     if (moves) {
       command.as<hw::cmd::Move>()->to =

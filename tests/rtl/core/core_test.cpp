@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -27,14 +29,33 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   hw::test::Random random(23);
   RandomCore cases(random);
   RtlCounts counts;
-  std::size_t waits = 0, reads = 0, writes = 0;
+  std::size_t waits = 0, reads = 0, writes = 0, operands = 0, transposed = 0, replaced = 0;
+  std::set<hw::StageOp> row_wise;
   for (int i = 0; i < 150; ++i) {
     const hw::Program program = i == 0 ? cases.first() : cases.next(24);
     const CoreCase test{program, cases.put(program), kSlotOrders[random() % 2],
-                        kOverlaps[random() % 4 % 3]};
+                        kOverlaps[random() % 4 % 3], i % 3 != 2};
     const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
     ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
     reads += run.reads.size();
+    operands += run.operands.size();
+    std::map<std::size_t, std::size_t> slots;  // of chains, by slot
+    for (const hw::Command& command : program.commands) {
+      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+        transposed += matmul->b_transposed ? 1 : 0;
+      }
+      const auto* const result = command.as<hw::cmd::Result>();
+      if (result == nullptr) continue;
+      const std::size_t chain = result->chain.chain;
+      const auto [slot, is_new] = slots.emplace(chain % CoreRtl::kChainSlots, chain);
+      replaced += !is_new && slot->second != chain ? 1 : 0;
+      slot->second = chain;
+      for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
+        if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
+          row_wise.insert(stage.op);
+        }
+      }
+    }
     writes += run.writes.size();
     for (const CoreCommandTimes& times : run.commands) {
       waits += times.started > times.dispatched ? 1 : 0;
@@ -44,6 +65,10 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   EXPECT_GT(waits, counts.operations / 3) << "for a hazard or for its unit";
   EXPECT_GT(reads, 3'000U);
   EXPECT_GT(writes, 2'000U);
+  EXPECT_GT(operands, 500U);
+  EXPECT_GT(transposed, 150U);
+  EXPECT_GT(replaced, 10U) << "chains in the slot of another";
+  EXPECT_EQ(row_wise.size(), 3U);
 }
 
 /// A core and a memory that answers at once, for programs of a few commands.
@@ -59,7 +84,7 @@ class CorePrograms : public testing::Test {
   }
   static CoreMemory ports() {
     const ReadAnswers reads{CoreRtl::kBeatBytes, 5, 5, 0, 1};
-    return {reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
+    return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
   }
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
     hw::Program program;
@@ -121,7 +146,6 @@ TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
     change(*command.as<hw::cmd::Matmul>());
     return command;
   };
-  expect_stop(changed([](auto& matmul) { matmul.b_transposed = true; }));
   expect_stop(changed([](auto& matmul) { matmul.c.address = 2; }));
   expect_stop(changed([](auto& matmul) { matmul.c.pitch = 5; }));
   expect_stop(changed([](auto& matmul) { matmul.m = 0; }));
@@ -130,9 +154,18 @@ TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
 }
 
 TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
-  hw::Command sums = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
-  sums.as<hw::cmd::Load>()->m = sums.as<hw::cmd::Load>()->n = 1;
-  expect_stop(sums);
+  const auto sums = [](std::uint32_t m, std::uint32_t n, hw::LocalTile to) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = m;
+    load.n = n;
+    load.to = to;
+    return command;
+  };
+  expect_stop(sums(1, 1, {2, 4}));
+  expect_stop(sums(1, 1, {4, 5}));
+  expect_stop(sums(0, 1, {4, 4}));
+  expect_stop(sums(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
   packed.as<hw::cmd::Load>()->m = 32;
   packed.as<hw::cmd::Load>()->packed = true;
@@ -142,15 +175,22 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   using Op = hw::StageOp;
   const hw::Command store = store_of(2, 4, 256);
-  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kTensor));
   expect_stop(store, chain_of(Op::kAdd, hw::Operand::kSaved));
+  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kRow));
+  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
+  expect_stop(store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
   expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
-  expect_stop(store, chain_of(Op::kSoftmax, hw::Operand::kImmediate));
+  expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 2));
   hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate);
   side.stages[0].side = hw::Reduction::kRowMax;
   expect_stop(store, side);
   const hw::Chain bias = chain_of(Op::kAdd, hw::Operand::kChannel);
   expect_stop(store_of(1, CoreRtl::kParameterColumns + 1, 256), bias);
+  const hw::Command large = store_of(128, 20, 256);
+  expect_stop(large, chain_of(Op::kAdd, hw::Operand::kTensor));  // 5 KiB
+  hw::Command other = store;
+  other.as<hw::cmd::Result>()->chain.chain = 1;
+  expect_stop(other, chain_of(Op::kRelu, hw::Operand::kImmediate));
   hw::Command unaligned = store;
   unaligned.as<hw::cmd::Result>()->from.address = 1;
   expect_stop(unaligned);
@@ -161,6 +201,69 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   program.chains = {bias};
   program.commands = {store_of(1, CoreRtl::kParameterColumns, 256)};
   EXPECT_NO_THROW((void)run(program));
+  EXPECT_FALSE(core_->failed());
+}
+
+// The records of all chains are as long as that of the longest.
+TEST_F(CorePrograms, RunShortChainsBesideOnesThatAreTooLong) {
+  hw::Program program;
+  program.chains = {chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate),
+                    chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate, 7)};
+  hw::Command store = store_of(2, 4, 256);
+  program.commands = {store};
+  EXPECT_NO_THROW((void)run(program));
+  store.as<hw::cmd::Result>()->chain.chain = 1;
+  program.commands = {store};
+  EXPECT_THROW((void)run(program), std::invalid_argument);
+  EXPECT_FALSE(core_->failed());
+}
+
+TEST_F(CorePrograms, StopAtRowWiseStagesThatTheirUnitsCannotDo) {
+  using Op = hw::StageOp;
+  const hw::Command store = store_of(2, 4, 256);
+  hw::Chain softmax = chain_of(Op::kSoftmax, hw::Operand::kImmediate);
+  softmax.stages[0].imm = {1, 1, 1, 8, 1, 1, 8};
+  hw::Program program;
+  program.chains = {softmax};
+  program.commands = {store};
+  EXPECT_NO_THROW((void)run(program));
+  const auto changed = [&](auto change) {
+    hw::Chain chain = softmax;
+    change(chain.stages[0]);
+    return chain;
+  };
+  expect_stop(store, changed([](auto& stage) { stage.side = hw::Reduction::kRowMax; }));
+  expect_stop(store, changed([](auto& stage) { stage.operand = hw::Operand::kChannel; }));
+  expect_stop(store, changed([](auto& stage) { stage.imm[0] = 3; }));
+  expect_stop(store, changed([](auto& stage) { stage.imm[1] = -1; }));
+  expect_stop(store, changed([](auto& stage) { stage.imm[2] = 64; }));
+  for (const std::int64_t bits : {0, 15, 24}) {
+    expect_stop(store, changed([bits](auto& stage) { stage.imm[3] = bits; }));
+  }
+  expect_stop(store, changed([](auto& stage) { stage.imm[4] = std::int64_t{1} << 31; }));
+  expect_stop(store, changed([](auto& stage) { stage.imm[5] = -1; }));
+  expect_stop(store, changed([](auto& stage) { stage.imm[6] = 17; }));
+  hw::Chain early = softmax;
+  early.stages.push_back(chain_of(Op::kRelu, hw::Operand::kImmediate).stages[0]);
+  expect_stop(store, early);
+  hw::Chain divided = chain_of(Op::kDivideRowSum, hw::Operand::kRow);
+  divided.stages.push_back(softmax.stages[0]);
+  expect_stop(store, divided);
+  hw::Chain norm = chain_of(Op::kLayerNorm, hw::Operand::kImmediate);
+  norm.stages[0].imm = {15, 23, -127, 127};
+  expect_stop(store, norm);
+  norm.stages[0].operand = hw::Operand::kChannel;
+  program.chains = {norm};
+  EXPECT_NO_THROW((void)run(program));
+  norm.stages[0].imm[0] = 31;
+  expect_stop(store, norm);
+  norm.stages[0].imm = {15, 63, -127, 127};
+  expect_stop(store, norm);
+  norm.stages[0].imm = {15, 23, 128, 127};
+  expect_stop(store, norm);
+  hw::Command kept = store;
+  kept.as<hw::cmd::Result>()->chain.valid_cols = (1 << 16) + 1;
+  expect_stop(kept, softmax);
   EXPECT_FALSE(core_->failed());
 }
 

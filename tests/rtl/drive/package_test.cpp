@@ -10,6 +10,7 @@
 #include <string>
 
 #include "hw/function/layernorm.h"
+#include "hw/function/softmax.h"
 #include "hw/machine/machine.h"
 #include "hw/machine/matrix_unit.h"
 #include "hw/number/dyadic.h"
@@ -109,6 +110,8 @@ Constants counterparts() {
       {"HalfNan", hw::kHalfNan.bits},
       {"MaxCols", hw::kLayerNormMaxLength},
       {"SoftmaxFactorBits", hw::softmax_constants(softmax).factor_bits},
+      {"DeferredReciprocalBits", hw::kDeferredReciprocalBits},
+      {"DeferredFractionBits", hw::kDeferredFractionBits},
       {"LayerNormInputBits", hw::kLayerNormMaxInputBits},
       {"LayerNormFactorBits", hw::kLayerNormFactorBits},
       {"StreamSumBits", hw::stream::kRowSumBits},
@@ -129,6 +132,7 @@ Constants counterparts() {
       {"Relu", code(StageOp::kRelu)},
       {"Gelu", code(StageOp::kGelu)},
       {"Softmax", code(StageOp::kSoftmax)},
+      {"DivideRowSum", code(StageOp::kDivideRowSum)},
       {"LayerNorm", code(StageOp::kLayerNorm)},
       {"Mul", code(StageOp::kMul)},
       {"Mask", code(StageOp::kMask)},

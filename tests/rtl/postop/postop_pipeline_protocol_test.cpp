@@ -152,7 +152,7 @@ TEST_F(PostopPipelineProtocol, RefusesWhatItsSlotsCannotDo) {
       ++served;
     }
   }
-  EXPECT_EQ(served, 23U);
+  EXPECT_EQ(served, 24U);
 
   hw::Stage stage = relu();
   stage.side = hw::Reduction::kRowSum;

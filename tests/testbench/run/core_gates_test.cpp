@@ -8,6 +8,7 @@
 
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
+#include "support/network/gates_network.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/rtl/core/core_case.h"
@@ -18,7 +19,7 @@ namespace {
 /// Reads and writes of a memory that answers after some cycles.
 CoreMemory plain_memory() {
   const ReadAnswers reads{CoreRtl::kBeatBytes, 20, 30, 100, 3};
-  return {reads.memory(), reads.memory(), WriteAnswers{10, 20, 100, 3}.memory()};
+  return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{10, 20, 100, 3}.memory()};
 }
 
 /// What the gates leave of the output tensor.
@@ -26,26 +27,16 @@ std::vector<std::uint8_t> gates_output(CoreRtl& core, const test::Workload& work
                                        const mapper::Mapping& mapping, const hw::Machine& machine,
                                        CoreRun& run) {
   std::vector<std::uint8_t> memory(std::size_t{machine.dram.mib} << 20);
-  for (const hw::MemoryPiece& piece : mapping.image) {
+  for (const hw::MemoryPiece& piece : test::image_of(workload, mapping)) {
     std::copy(piece.bytes.begin(), piece.bytes.end(),
               memory.begin() + static_cast<std::ptrdiff_t>(piece.address));
   }
-  const auto place = [&](model::TensorId id) { return mapping.tensors.at(id); };
-  const mapper::Location in = place(input_tensor(workload.graph));
-  const model::Tensor& input = workload.graph.tensors[input_tensor(workload.graph)];
-  const std::size_t in_bytes = input.cols * hw::bytes_of(input.type);
-  for (std::size_t row = 0; row < input.rows; ++row) {
-    std::copy_n(workload.inputs[0].begin() + static_cast<std::ptrdiff_t>(row * in_bytes), in_bytes,
-                memory.begin() + static_cast<std::ptrdiff_t>(in.address + row * in.pitch));
-  }
   run = core.run({mapping.program, mapping.program_address}, plain_memory(), memory, nullptr);
-  const mapper::Location out = place(output_tensor(workload.graph));
-  const model::Tensor& output = workload.graph.tensors[output_tensor(workload.graph)];
-  const std::size_t out_bytes = output.cols * hw::bytes_of(output.type);
+  const test::TensorPlace out = test::place_of(workload, mapping, output_tensor(workload.graph));
   std::vector<std::uint8_t> bytes;
-  for (std::size_t row = 0; row < output.rows; ++row) {
+  for (std::size_t row = 0; row < out.rows; ++row) {
     const auto at = memory.begin() + static_cast<std::ptrdiff_t>(out.address + row * out.pitch);
-    bytes.insert(bytes.end(), at, at + static_cast<std::ptrdiff_t>(out_bytes));
+    bytes.insert(bytes.end(), at, at + static_cast<std::ptrdiff_t>(out.row_bytes));
   }
   return bytes;
 }
@@ -80,6 +71,54 @@ TEST(CoreGates, RunWhatTheMapperWritesWithTheModelsBytes) {
   EXPECT_FALSE(core->failed());
   EXPECT_GT(commands, 60U);
   EXPECT_GT(matmuls, 20U);
+}
+
+/// Layers of 3 to 11 tokens and one or two heads, as the mapper fuses them, with the model's bytes.
+test::GatesContents run_layers(bool post_norm, bool causal, hw::FusionLevel fusion) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.mapper.fusion = fusion;
+  const auto core = make_core();
+  test::GatesContents contents;
+  for (std::uint32_t i = 0; i < 18; ++i) {
+    const model::EncoderShape shape{1, 8, 1 + i % 2, 16, post_norm, 0, causal};
+    const std::uint32_t length = 3 + i / 2;
+    const test::Workload workload = test::encoder_workload(shape, length, 1);
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    if (!test::has_whole_rows(mapping.program)) continue;
+    const SimulationResult model = workload.simulate(mapping, machine);
+    CoreRun run;
+    EXPECT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
+        << length << " tokens, " << shape.heads << " heads";
+    EXPECT_EQ(run.commands.size(), model.traces.size());
+    contents.add(mapping, run, model);
+  }
+  EXPECT_FALSE(core->failed());
+  EXPECT_GT(contents.networks, 8U);
+  EXPECT_GT(contents.transposed, 8U) << "scores";
+  for (const hw::StageOp op : {hw::StageOp::kSoftmax, hw::StageOp::kDivideRowSum,
+                               hw::StageOp::kLayerNorm, hw::StageOp::kGelu, hw::StageOp::kAdd}) {
+    EXPECT_EQ(contents.stages.count(op), 1U) << hw::stage_info(op).name;
+  }
+  std::printf("%zu layers\n", contents.networks);
+  return contents;
+}
+
+// As in BERT: projections, scores, softmax, context, residuals, LayerNorm after them, GELU.
+TEST(CoreGates, RunEncoderLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(true, false, hw::FusionLevel::kAll);
+  EXPECT_EQ(layers.kinds.count(hw::Opcode::kLoadAccumulator), 0U);
+}
+
+// As in GPT-2: LayerNorm before, of sums that are loaded, and causal masks.
+TEST(CoreGates, RunDecoderLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(false, true, hw::FusionLevel::kPost);
+  EXPECT_GE(layers.kinds.at(hw::Opcode::kLoadAccumulator).commands, 2 * layers.networks);
+}
+
+// A pass for each operator, and more chains than the core has slots.
+TEST(CoreGates, RunUnfusedLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(false, false, hw::FusionLevel::kNone);
+  EXPECT_GE(layers.kinds.at(hw::Opcode::kLoadAccumulator).commands, 5 * layers.networks);
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 // hw::store_times() of hw/dma/store_schedule.h.
 //
 // Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for a
-// chain that the unit cannot run (systole_chain_store), for parameters of more columns than it keeps,
-// for sums that do not begin at rows of the accumulator, and for no work.
+// chain that the unit cannot run (systole_chain_store), for parameters of more columns and a tensor
+// operand of more bytes than it keeps, for rows longer than a row-wise stage takes, for sums that do
+// not begin at rows of the accumulator, and for no work.
 
 `include "systole_assert.svh"
 
@@ -13,6 +14,8 @@ module systole_store_path #(
   parameter  int unsigned Queue          = 2,   // commands in the station of the unit
   parameter  int unsigned ChainSlots     = 64,
   parameter  int unsigned ParameterBeats = 16,  // see systole_parameter_buffers
+  parameter  int unsigned Statistics     = 64,  // words
+  parameter  int unsigned OperandBytes   = 4096,
   parameter  int unsigned DataBytes      = 4,
   parameter  int unsigned RequestBytes   = 16,
   parameter  int unsigned Outstanding    = 4,
@@ -30,6 +33,7 @@ module systole_store_path #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  in_order_i,
+  input  logic [31:0]           row_bytes_i,
 
   input  logic                  chain_valid_i,
   input  logic                  chain_first_i,
@@ -37,6 +41,7 @@ module systole_store_path #(
   input  logic [SlotBits-1:0]   chain_slot_i,
 
   input  logic [639:0]          command_i,
+  input  logic [SlotBits-1:0]   command_slot_i,  // of its chain
   output logic                  legal_o,         // if it is a store or a move
   input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
   input  logic                  start_valid_i,
@@ -67,6 +72,21 @@ module systole_store_path #(
   output logic [DataBytes-1:0]  write_here_o,
   output logic [DataBytes-1:0]  write_next_o,
 
+  // tensor operands
+  output logic                  ar_valid_o,
+  input  logic                  ar_ready_i,
+  output logic [IdBits-1:0]     ar_id_o,
+  output logic [DramBits-1:0]   ar_addr_o,
+  output logic [7:0]            ar_len_o,
+  output logic [2:0]            ar_size_o,
+  output logic [1:0]            ar_burst_o,
+  input  logic                  r_valid_i,
+  output logic                  r_ready_o,
+  input  logic [IdBits-1:0]     r_id_i,
+  input  logic [DataWidth-1:0]  r_data_i,
+  input  logic [1:0]            r_resp_i,
+  input  logic                  r_last_i,
+
   output logic                  aw_valid_o,
   input  logic                  aw_ready_i,
   output logic [IdBits-1:0]     aw_id_o,
@@ -85,33 +105,52 @@ module systole_store_path #(
   input  logic [1:0]            b_resp_i
 );
 
-  localparam int unsigned StageBits   = Stages > 1 ? $clog2(Stages) : 1;
-  localparam int unsigned StagesBits  = $clog2(Stages + 1);
+  localparam int unsigned StageBits   = $clog2(Stages + 1);
+  localparam int unsigned StagesBits  = $clog2(Stages + 2);
+  localparam int unsigned ColBits     = $clog2(systole_pkg::MaxCols + 1);
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1;
+  localparam int unsigned SizeBits    = 34;   // of a tile's size
+  localparam int unsigned OperandWords = OperandBytes / Lanes;
   localparam int unsigned RowLanes    = $clog2(Lanes);
   localparam int unsigned MostColumns = Lanes * ParameterBeats;
 
   // ---------------------------------------------------------------- fields
-  logic                move, usable, parameters, unused_fields;
-  logic [31:0]         m, n, c, c_pitch;
-  logic [SlotBits-1:0] asked;
+  logic                move, usable, parameters, unused_fields, asked_row_wise, asked_tensor;
+  logic                rows_fit, tensor_fits;
+  logic [7:0]          asked_element;
+  logic [31:0]         m, n, c, c_pitch, kept;
+  logic [SizeBits-1:0] vectors, tensor_words;
 
   assign move          = command_i[7:0] == systole_pkg::OpMove;
-  assign asked         = command_i[32+:SlotBits];
   assign m             = command_i[288+:32];
   assign n             = command_i[320+:32];
   assign c             = command_i[512+:32];
   assign c_pitch       = command_i[544+:32];
+  assign kept          = command_i[352+:32];
+  assign rows_fit      = n <= 32'(systole_pkg::MaxCols) && kept <= 32'(systole_pkg::MaxCols);
+  // Words of a vector have a byte an element.
+  assign vectors       = (SizeBits'(n) + SizeBits'(Lanes) - SizeBits'(1)) >> RowLanes;
+  assign tensor_words  = SizeBits'(m[15:0]) * SizeBits'(vectors[15:0]) <<
+                         (asked_element == systole_pkg::TypeS32 ? 2'd2 :
+                          asked_element == systole_pkg::TypeS16 ||
+                          asked_element == systole_pkg::TypeU16 ? 2'd1 : 2'd0);
+  assign tensor_fits   = m[31:16] == '0 && vectors[SizeBits-1:16] == '0 &&
+                         tensor_words <= SizeBits'(OperandWords);
   assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
                          c[RowLanes-1:0] == '0 && c_pitch[RowLanes-1:0] == '0 &&
-                         32'(command_i[32+:16]) < ChainSlots && usable &&
-                         (!parameters || n <= MostColumns);
+                         usable && (!parameters || n <= MostColumns) &&
+                         (!asked_row_wise || rows_fit) && (!asked_tensor || tensor_fits);
   assign unused_fields = ^{command_i, c, c_pitch};
 
   // ---------------------------------------------------------------- chains
   logic [SlotBits-1:0]   chain;
   logic [7:0]            out_type;
   logic [StagesBits-1:0] stages;
-  logic [Stages-1:0]     channel, shift;
+  logic [Stages:0]       channel, shift;
+  logic [Stages-1:0]     tensor_stage, divide;
+  logic                  row_wise;
+  logic [1:0]            passes;
+  logic [7:0]            element;
   logic                  code_read;
   logic [StageBits-1:0]  code_stage;
   logic [3:0]            code_word;
@@ -123,12 +162,20 @@ module systole_store_path #(
     .first_i     (chain_first_i),
     .word_i      (chain_word_i),
     .slot_i      (chain_slot_i),
-    .asked_i     (asked),
+    .asked_i     (command_slot_i),
     .usable_o    (usable),
     .parameters_o(parameters),
+    .asked_row_wise_o(asked_row_wise),
+    .asked_tensor_o  (asked_tensor),
+    .asked_element_o (asked_element),
     .chain_i     (chain),
     .type_o      (out_type),
     .stages_o    (stages),
+    .row_wise_o  (row_wise),
+    .passes_o    (passes),
+    .tensor_o    (tensor_stage),
+    .element_o   (element),
+    .divide_o    (divide),
     .channel_o   (channel),
     .shift_o     (shift),
     .read_i      (code_read),
@@ -140,13 +187,13 @@ module systole_store_path #(
   // ---------------------------------------------------------------- unit
   systole_store_unit #(
     .Lanes(Lanes), .Stages(Stages), .Queue(Queue), .ChainSlots(ChainSlots),
-    .ParameterBeats(ParameterBeats), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits),
-    .CountBits(CountBits)
+    .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
+    .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .DramBits(DramBits), .AddrBits(AddrBits), .SumBits(SumBits), .CountBits(CountBits)
   ) u_unit (
-    .clk_i, .rst_ni, .in_order_i, .entry_i,
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .entry_i,
     .move_i      (move),
-    .chain_i     (asked),
+    .chain_i     (command_slot_i),
     .c_i         (c[RowLanes+:SumBits]),
     .c_pitch_i   (c_pitch[RowLanes+:SumBits]),
     .m_i         (m[CountBits-1:0]),
@@ -154,10 +201,21 @@ module systole_store_path #(
     .to_i        (move ? DramBits'(command_i[448+:32]) : command_i[128+:DramBits]),
     .to_pitch_i  (move ? command_i[480+:32] : command_i[96+:32]),
     .parameters_i(command_i[576+:AddrBits]),
+    .statistics_i(command_i[608+:StatisticsBits]),
+    .kept_i      (ColBits'(kept)),
+    .tensor_i    (command_i[192+:DramBits]),
+    .tensor_pitch_i(command_i[256+:32]),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
+    .chain_new_i (chain_valid_i && chain_first_i),
+    .chain_slot_i,
     .chain_o     (chain),
     .type_i      (out_type),
     .stages_i    (stages),
+    .row_wise_i  (row_wise),
+    .passes_i    (passes),
+    .tensor_stage_i(tensor_stage),
+    .element_i   (element),
+    .divide_i    (divide),
     .channel_i   (channel),
     .shift_i     (shift),
     .code_read_o (code_read),
@@ -167,6 +225,8 @@ module systole_store_path #(
     .sums_valid_o, .sums_ready_i, .sums_row_o, .data_valid_i, .data_ready_o, .data_i,
     .parameters_valid_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
     .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
     .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i

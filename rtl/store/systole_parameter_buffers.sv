@@ -2,13 +2,14 @@
 // gives them to the stages, vector after vector, again for each row.
 //
 // The block holds word after word, each for all columns: of a stage the first word is its operand, the
-// second its shift. Words for all columns of a stage have room for ParameterBeats vectors.
+// second its shift, or the addend of a LayerNorm, which is the last one. Words for all columns of a
+// stage have room for ParameterBeats vectors.
 
 `include "systole_assert.svh"
 
 module systole_parameter_buffers #(
   parameter  int unsigned Lanes          = 4,
-  parameter  int unsigned Stages         = 8,
+  parameter  int unsigned Stages         = 9,
   parameter  int unsigned ParameterBeats = 16,
   parameter  int unsigned DataBytes      = 4,   // of a word of the scratchpad
   parameter  int unsigned AddrBits       = 12,
@@ -25,6 +26,7 @@ module systole_parameter_buffers #(
   input  logic [CountBits-1:0]       n_i,              // columns
   input  logic [Stages-1:0]          channel_i,        // stages with a word
   input  logic [Stages-1:0]          shift_i,          // and with a second one
+  input  logic [StageBits-1:0]       norm_i,           // the stage whose second word is an addend
   output logic                       loaded_o,         // all have been read
   output logic                       there_o,          // and are in the buffers
 
@@ -37,7 +39,8 @@ module systole_parameter_buffers #(
   // to the pipeline
   input  logic [Stages-1:0]          operand_ready_i,
   output logic [Stages*Lanes*32-1:0] operands_o,
-  output logic [Stages*Lanes*6-1:0]  shifts_o
+  output logic [Stages*Lanes*6-1:0]  shifts_o,
+  output logic [Lanes*32-1:0]        addend_o          // of stage norm_i
 );
 
   localparam int unsigned Parts     = 4 * Lanes / DataBytes;   // reads for a vector
@@ -122,6 +125,8 @@ module systole_parameter_buffers #(
   end
 
   logic [Stages-1:0]   takes;
+  logic [BeatBits-1:0] next_q [Stages];
+  logic [Lanes*32-1:0] addend_q [ParameterBeats];
   logic [BeatBits-1:0] last_beat;    // of a row
 
   assign last_beat = BeatBits'((n_i - CountBits'(1)) / CountBits'(Lanes));
@@ -129,17 +134,16 @@ module systole_parameter_buffers #(
   for (genvar s = 0; s < Stages; s++) begin : gen_operand
     logic [Lanes*32-1:0] value_q [ParameterBeats];
     logic [Lanes*6-1:0]  amount_q [ParameterBeats];
-    logic [BeatBits-1:0] next_q;
 
     assign takes[s]                         = operand_ready_i[s] && channel_i[s];
-    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[next_q];
-    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[next_q];
+    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[next_q[s]];
+    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[next_q[s]];
 
     always_ff @(posedge clk_i) begin
       if (start_i) begin
-        next_q <= '0;
+        next_q[s] <= '0;
       end else if (takes[s]) begin
-        next_q <= next_q == last_beat ? '0 : next_q + BeatBits'(1);
+        next_q[s] <= next_q[s] == last_beat ? '0 : next_q[s] + BeatBits'(1);
       end
       for (int unsigned l = 0; l < Lanes; l++) begin
         if (fill_q && fill_stage_q == StageBits'(s) && 32'(fill_part_q) == l / PartLanes) begin
@@ -149,6 +153,16 @@ module systole_parameter_buffers #(
       end
     end
   end
+
+  // The last second word that comes is that of the last stage.
+  always_ff @(posedge clk_i) begin
+    for (int unsigned l = 0; l < Lanes; l++) begin
+      if (fill_q && fill_second_q && 32'(fill_part_q) == l / PartLanes) begin
+        addend_q[fill_beat_q][32*l+:32] <= data_i[l%PartLanes*32+:32];
+      end
+    end
+  end
+  assign addend_o = addend_q[next_q[norm_i]];
 
   assign loaded_o = !left_q;
   assign there_o  = !left_q && !fill_q;

@@ -1,0 +1,145 @@
+#include "hw/postop/row_flow.h"
+
+#include <algorithm>
+
+#include "base/round.h"
+#include "hw/function/softmax.h"
+#include "hw/number/serial_unit.h"
+
+namespace systole::hw {
+
+std::uint32_t row_passes(const Chain& chain) {
+  std::uint32_t passes = 0;
+  for (const Stage& stage : chain.stages) passes = std::max(passes, statistics_passes(stage));
+  return passes + 1;
+}
+
+void RowOrder::next() {
+  if (++vector_ < vectors_) return;
+  vector_ = 0;
+  do {
+    if (++slot_ < passes_) continue;
+    slot_ = 0;
+    ++interval_;
+  } while (!over() && !has_row());
+}
+
+RowStage::RowStage(const Stage& stage, std::uint64_t rows, std::uint64_t vectors)
+    : rows_(rows),
+      vectors_(vectors),
+      slots_(statistics_passes(stage) + 1),
+      gap_(stage_interval(stage, vectors) - slots_ * vectors),
+      line_(stage_latency(stage), false) {}
+
+bool RowStage::active() const {
+  if (slot_ == slots_) return false;  // the gap
+  const bool first = slot_ == 0 || slots_ == 2;
+  return first ? row_ != rows_ : slot_ == 1 ? row_b_ : row_c_;
+}
+
+void RowStage::next_slot() {
+  const bool last_slot = slot_ == slots_ - 1;
+  const bool over = last_slot && (slots_ == 2 ? row_ + 1 == rows_ : row_ == rows_ && !row_b_);
+  at_ = 0;
+  if (slot_ < slots_ && (!last_slot || (gap_ != 0 && !over))) {
+    ++slot_;
+    return;
+  }
+  slot_ = 0;
+  if (over) {
+    row_ = 0;
+    busy_ = row_b_ = row_c_ = false;
+    return;
+  }
+  row_c_ = row_b_;
+  row_b_ = row_ != rows_;
+  row_ += row_ != rows_ ? 1 : 0;
+}
+
+void RowStage::step(bool offered, bool refused) {
+  const bool waits = busy_ && active() && !offered;
+  const bool result = has_result();
+  const bool begins = busy_ || offered;
+  const bool last_pass = begins && active() && slot_ == slots_ - 1;
+  taken_ = (refused || waits) && (taken_ || (result && !refused));
+  if (refused || waits) return;
+  line_.pop_back();
+  line_.push_front(last_pass);
+  if (!begins) return;
+  busy_ = true;
+  if (++at_ == (slot_ == slots_ ? gap_ : vectors_)) next_slot();
+}
+
+void RowReciprocals::step(bool taken) {
+  constexpr std::uint64_t kDivision = serial_cycles(kDeferredReciprocalBits + 1);
+  const bool row_end = taken && left_ == 1;
+  if (taken) left_ = row_end ? vectors_ : left_ - 1;
+  const bool there = state_ == State::kDivide && cycles_ >= kDivision && (!valid_ || row_end);
+  valid_ = there || (valid_ && !row_end);
+  switch (state_) {
+    case State::kIdle:
+      break;
+    case State::kRead:
+      --rows_;
+      cycles_ = 0;
+      state_ = State::kDivide;
+      break;
+    case State::kDivide:
+      ++cycles_;
+      if (there) state_ = rows_ == 0 ? State::kIdle : State::kRead;
+      break;
+  }
+}
+
+StageFlow::StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
+                     std::uint64_t lanes) {
+  const std::uint64_t vectors = ceil_div(cols, lanes);
+  std::uint64_t latency = 0;
+  for (const Stage& stage : chain.stages) {
+    if (stage_info(stage.op).row_wise) {
+      row_.emplace(stage, rows, vectors);
+      break;
+    }
+    if (stage.operand == Operand::kRow) {
+      divide_at_ = latency;
+      reciprocals_.start(rows, vectors);
+    }
+    latency += stage_latency(stage);
+  }
+  pipeline_.assign(latency, false);
+}
+
+bool StageFlow::wants_reciprocal(bool offered) const {
+  return divide_at_ && (*divide_at_ == 0 ? offered : pipeline_[*divide_at_ - 1]);
+}
+bool StageFlow::divides_late(bool offered) const {
+  return wants_reciprocal(offered) && !reciprocals_.valid();
+}
+
+bool StageFlow::pipeline_result(bool offered) const {
+  // A stage that waits holds the pipeline, except that the first one holds what comes in alone.
+  const bool held = divide_at_ && *divide_at_ != 0 && divides_late(offered);
+  return (pipeline_.empty() ? offered : pipeline_.back()) && !held;
+}
+
+bool StageFlow::has_result(bool offered) const {
+  return row_ ? row_->has_result() : pipeline_result(offered);
+}
+
+bool StageFlow::step(bool offered, bool refused) {
+  const bool result = pipeline_result(offered);
+  const bool late = divides_late(offered), first = divide_at_ && *divide_at_ == 0;
+  const bool leaves = row_ ? row_->takes(refused) : !refused;
+  const bool moves = !(result && !leaves) && (first || !late);
+  const bool in = offered && moves && !(first && late);
+  const bool reciprocal = moves && wants_reciprocal(offered) && reciprocals_.valid();
+  if (row_) row_->step(result, refused);
+  reciprocals_.step(reciprocal);
+  if (moves && !pipeline_.empty()) {
+    pipeline_.pop_back();
+    pipeline_.push_front(in);
+  }
+  return in;
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,205 @@
+// Brings the record of the chain that the next command names from memory, unless the core holds it,
+// and hands its words on to those who keep what matters of it. Cycles: hw::ChainSchedule of
+// hw/dma/chain_schedule.h.
+//
+// Chain i has slot i modulo ChainSlots. One that takes the slot of another waits until no command in
+// flight uses a chain. A record is collected whole, since its beats may come in any order, and then
+// leaves a 64-bit word a cycle (hw/program/program_image.h). What is beyond the longest chain that the
+// core can hold is not read.
+
+`include "systole_assert.svh"
+
+module systole_chain_fetch #(
+  parameter  int unsigned ChainSlots  = 64,
+  parameter  int unsigned Stages      = 9,     // of the longest chain
+  parameter  int unsigned DataBytes   = 4,
+  parameter  int unsigned LocalWidth  = 10,    // see systole_command_fetch
+  parameter  int unsigned AddrWidth   = 40,
+  localparam int unsigned SlotBits    = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned DataWidth   = 8 * DataBytes,
+  localparam int unsigned LaneBits    = $clog2(DataBytes),
+  localparam int unsigned WordBits    = LocalWidth - LaneBits
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  start_i,         // a program begins: it has chains of its own
+
+  // the next command
+  input  logic                  valid_i,
+  input  logic                  names_i,         // it names a chain
+  input  logic [15:0]           chain_i,
+  input  logic                  unused_i,        // no command in flight uses one
+  output logic                  held_o,          // it names none, or one that is in its slot
+  output logic [SlotBits-1:0]   slot_o,
+  output logic                  fault_o,         // there is no such chain
+
+  // of the header: hw::ProgramHeader
+  input  logic [31:0]           commands_i,
+  input  logic [31:0]           operands_i,
+  input  logic [31:0]           masks_i,
+  input  logic [31:0]           chains_i,
+  input  logic [31:0]           chain_bytes_i,
+
+  // reads a record: systole_command_fetch
+  output logic                  record_valid_o,
+  input  logic                  record_ready_i,
+  output logic [AddrWidth-1:0]  record_offset_o,
+  output logic [LocalWidth-1:0] record_bytes_o,
+  input  logic                  record_done_i,
+  input  logic                  record_write_i,
+  input  logic [WordBits-1:0]   record_word_i,
+  input  logic [DataWidth-1:0]  record_data_i,
+  input  logic [DataBytes-1:0]  record_here_i,
+  input  logic [DataBytes-1:0]  record_next_i,
+
+  // the record, word by word
+  output logic                  chain_valid_o,
+  output logic                  chain_first_o,
+  output logic [63:0]           chain_word_o,
+  output logic                  chain_store_o,   // the record is complete
+  output logic [SlotBits-1:0]   chain_slot_o
+);
+
+  localparam int unsigned RecordBytes  = 8 + 72 * Stages;
+  localparam int unsigned PairBytes    = 2 * DataBytes;
+  localparam int unsigned PairWords    = PairBytes / 8;
+  localparam int unsigned SelectBits   = PairWords > 1 ? $clog2(PairWords) : 1;
+  localparam int unsigned PairBits     = $clog2(PairBytes);
+  localparam int unsigned Rows         = (RecordBytes + PairBytes - 1) / PairBytes;
+  localparam int unsigned RowBits      = Rows > 1 ? $clog2(Rows) : 1;
+  localparam int unsigned CountBits    = $clog2(RecordBytes / 8 + 1);
+  localparam int unsigned HeaderBytes  = 64;
+  localparam int unsigned CommandBytes = 80;
+  localparam int unsigned EntryBytes   = 16;   // of an operand, of a mask
+
+  typedef enum logic [2:0] {
+    Idle,
+    Ask,
+    Arrive,
+    Settle,  // the last beat is being written
+    Send,
+    Last,    // the last word is out
+    Store
+  } state_e;
+
+  state_e               state_q;
+  logic [15:0]          tag_q [ChainSlots];
+  logic [ChainSlots-1:0] used_q;
+  logic                 match, wanted, possible;
+
+  // ---------------------------------------------------------------- which record, and where
+  // Sections begin at multiples of 64 bytes.
+  function automatic logic [AddrWidth-1:0] section_end(
+      input logic [AddrWidth-1:0] begins, input logic [AddrWidth-1:0] bytes);
+    section_end = (begins + bytes + AddrWidth'(63)) & ~AddrWidth'(63);
+  endfunction
+
+  logic [AddrWidth-1:0] operands_at, masks_at, chains_at_q;
+  logic [15:0]          chain_q;
+  logic [SlotBits-1:0]  slot_q;
+
+  assign operands_at = section_end(AddrWidth'(HeaderBytes),
+                                   AddrWidth'(commands_i) * AddrWidth'(CommandBytes));
+  assign masks_at    = section_end(operands_at, AddrWidth'(operands_i) * AddrWidth'(EntryBytes));
+
+  assign slot_o   = chain_i[SlotBits-1:0];
+  assign match    = used_q[slot_o] && tag_q[slot_o] == chain_i;
+  assign possible = 32'(chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
+  assign held_o   = !names_i || match;
+  assign wanted   = valid_i && names_i && !match && state_q == Idle;
+  assign fault_o  = wanted && !possible;
+
+  assign record_valid_o  = state_q == Ask;
+  assign record_offset_o = chains_at_q + AddrWidth'(chain_q) * AddrWidth'(chain_bytes_i);
+  assign record_bytes_o  = chain_bytes_i < 32'(RecordBytes) ? LocalWidth'(chain_bytes_i)
+                                                            : LocalWidth'(RecordBytes);
+
+  always_ff @(posedge clk_i) begin
+    chains_at_q <= section_end(masks_at, AddrWidth'(masks_i) * AddrWidth'(EntryBytes));
+    if (state_q == Idle) begin
+      chain_q <= chain_i;
+      slot_q  <= slot_o;
+    end
+  end
+
+  // ---------------------------------------------------------------- states
+  logic [CountBits-1:0] word_q;
+  logic                 last_word;
+
+  assign last_word = word_q == CountBits'(record_bytes_o >> 3) - CountBits'(1);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= Idle;
+      used_q  <= '0;
+    end else begin
+      case (state_q)
+        Idle:    if (wanted && possible && (!used_q[slot_o] || unused_i)) state_q <= Ask;
+        Ask:     if (record_ready_i) state_q <= Arrive;
+        Arrive:  if (record_done_i) state_q <= Settle;
+        Settle:  state_q <= Send;
+        Send:    if (last_word) state_q <= Last;
+        Last:    state_q <= Store;
+        default: state_q <= Idle;
+      endcase
+      if (start_i) begin
+        used_q <= '0;
+      end else if (state_q == Ask) begin
+        used_q[slot_q] <= 1'b0;
+      end else if (state_q == Store) begin
+        used_q[slot_q] <= 1'b1;
+      end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    word_q <= state_q == Send ? word_q + CountBits'(1) : '0;
+    if (state_q == Store) tag_q[slot_q] <= chain_q;
+  end
+
+  // ---------------------------------------------------------------- the record: even and odd words
+  logic [2*DataWidth-1:0] pair;
+
+  for (genvar odd = 0; odd < 2; odd++) begin : gen_half
+    logic                 here;
+    logic [WordBits-1:0]  at;
+    logic [RowBits-1:0]   row;
+
+    assign here = record_word_i[0] == 1'(odd);
+    assign at   = here ? record_word_i : record_word_i + WordBits'(1);
+    assign row  = record_write_i ? RowBits'(at >> 1)
+                                 : RowBits'({word_q, 3'b000} >> PairBits);
+
+    systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(DataBytes), .LaneBits(8)) u_half (
+      .clk_i,
+      .enable_i(record_write_i || state_q == Send),
+      .row_i   (row),
+      .data_o  (pair[odd*DataWidth+:DataWidth]),
+      .write_i (record_write_i),
+      .mask_i  (here ? record_here_i : record_next_i),
+      .data_i  (record_data_i)
+    );
+  end
+
+  // ---------------------------------------------------------------- its words
+  logic [SelectBits-1:0] select_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      chain_valid_o <= 1'b0;
+    end else begin
+      chain_valid_o <= state_q == Send;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    chain_first_o <= word_q == '0;
+    select_q      <= PairWords > 1 ? SelectBits'(word_q) : '0;
+  end
+  assign chain_word_o  = pair[64*select_q+:64];
+  assign chain_store_o = state_q == Store;
+  assign chain_slot_o  = slot_q;
+
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, DataBytes >= 4 && 2**SlotBits == ChainSlots &&
+                       2**LocalWidth > RecordBytes)
+  `SYSTOLE_ASSERT(NamedHeld_A, (valid_i && !held_o) |=> (!valid_i || $stable(chain_i)))
+
+endmodule

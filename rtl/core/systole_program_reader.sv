@@ -1,0 +1,148 @@
+// Reads a program: its commands, and the chains that they name, through one AXI4 read manager. A
+// command that is on the output waits there until the core holds its chain. Cycles: hw::FetchSchedule
+// and hw::ChainSchedule of hw/dma/.
+
+module systole_program_reader #(
+  parameter  int unsigned FetchCommands = 4,
+  parameter  int unsigned ChainSlots    = 64,
+  parameter  int unsigned StoreQueue    = 2,    // commands in flight that use chains
+  parameter  int unsigned Stages        = 9,    // of the longest chain
+  parameter  int unsigned DataBytes     = 4,
+  parameter  int unsigned RequestBytes  = 16,
+  parameter  int unsigned Outstanding   = 4,
+  parameter  int unsigned AddrWidth     = 40,
+  localparam int unsigned SlotBits      = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned DataWidth     = 8 * DataBytes,
+  localparam int unsigned IdBits        = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 in_order_i,      // see systole_read_dma
+  input  logic [31:0]          row_bytes_i,
+
+  input  logic                 start_i,
+  input  logic [AddrWidth-1:0] address_i,       // of the program
+  output logic                 fault_o,         // since reset: no program, or no such chain
+  output logic                 error_o,         // since reset: a response was no OKAY
+  input  logic                 stop_i,          // no more chains
+
+  output logic                 valid_o,         // a command is there
+  output logic                 held_o,          // and its chain, if it names one
+  input  logic                 ready_i,
+  output logic [639:0]         command_o,
+  output logic [SlotBits-1:0]  chain_o,         // the slot of its chain
+  input  logic [StoreQueue-1:0] entry_i,        // where one that uses it goes in this cycle
+  input  logic [StoreQueue-1:0] completed_i,
+
+  // records of chains: systole_chain_fetch
+  output logic                 chain_valid_o,
+  output logic                 chain_first_o,
+  output logic [63:0]          chain_word_o,
+  output logic                 chain_store_o,
+  output logic [SlotBits-1:0]  chain_slot_o,
+
+  output logic                 ar_valid_o,
+  input  logic                 ar_ready_i,
+  output logic [IdBits-1:0]    ar_id_o,
+  output logic [AddrWidth-1:0] ar_addr_o,
+  output logic [7:0]           ar_len_o,
+  output logic [2:0]           ar_size_o,
+  output logic [1:0]           ar_burst_o,
+  input  logic                 r_valid_i,
+  output logic                 r_ready_o,
+  input  logic [IdBits-1:0]    r_id_i,
+  input  logic [DataWidth-1:0] r_data_i,
+  input  logic [1:0]           r_resp_i,
+  input  logic                 r_last_i
+);
+
+  localparam int unsigned LaneBits    = $clog2(DataBytes);
+  localparam int unsigned RecordBytes = 8 + 72 * Stages;
+  // As systole_command_fetch has it: its buffer, or the longest record.
+  localparam int unsigned FetchBytes  = 64 + 2 * 80 * FetchCommands;
+  localparam int unsigned LocalBits   =
+      $clog2((FetchBytes > RecordBytes ? FetchBytes : RecordBytes) + 1);
+
+  logic                          started, starting_q, no_program, no_chain, no_chain_q;
+  logic [511:0]                  header;
+  logic                          record_valid, record_ready, record_done, record_write;
+  logic [AddrWidth-1:0]          record_offset;
+  logic [LocalBits-1:0]          record_bytes;
+  logic [LocalBits-LaneBits-1:0] record_word;
+  logic [DataWidth-1:0]          record_data;
+  logic [DataBytes-1:0]          record_here, record_next;
+  logic                          names, unused_header;
+  logic [StoreQueue-1:0]         chained_q;     // commands in flight that use a chain
+
+  systole_command_fetch #(
+    .ChunkCommands(FetchCommands), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .AddrWidth(AddrWidth), .RecordBytes(RecordBytes)
+  ) u_commands (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_i        (start_i || starting_q),
+    .started_o      (started),
+    .address_i,
+    .fault_o        (no_program),
+    .error_o, .valid_o, .ready_i, .command_o,
+    .header_o       (header),
+    .record_valid_i (record_valid),
+    .record_ready_o (record_ready),
+    .record_offset_i(record_offset),
+    .record_bytes_i (record_bytes),
+    .record_done_o  (record_done),
+    .record_write_o (record_write),
+    .record_word_o  (record_word),
+    .record_data_o  (record_data),
+    .record_here_o  (record_here),
+    .record_next_o  (record_next),
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
+  );
+
+  assign names   = command_o[7:0] == systole_pkg::OpStore || command_o[7:0] == systole_pkg::OpMove;
+  assign fault_o = no_program || no_chain_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      starting_q <= 1'b0;
+      no_chain_q <= 1'b0;
+      chained_q  <= '0;
+    end else begin
+      chained_q  <= (chained_q & ~completed_i) | entry_i;
+      starting_q <= (start_i || starting_q) && !started;
+      no_chain_q <= no_chain_q || no_chain;
+    end
+  end
+
+  systole_chain_fetch #(
+    .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(DataBytes), .LocalWidth(LocalBits),
+    .AddrWidth(AddrWidth)
+  ) u_chains (
+    .clk_i, .rst_ni, .start_i,
+    .valid_i        (valid_o && !stop_i),
+    .names_i        (names),
+    .chain_i        (command_o[32+:16]),
+    .unused_i       (chained_q == '0),
+    .held_o,
+    .slot_o         (chain_o),
+    .fault_o        (no_chain),
+    .commands_i     (header[96+:32]),
+    .operands_i     (header[128+:32]),
+    .masks_i        (header[160+:32]),
+    .chains_i       (header[192+:32]),
+    .chain_bytes_i  (header[224+:32]),
+    .record_valid_o (record_valid),
+    .record_ready_i (record_ready),
+    .record_offset_o(record_offset),
+    .record_bytes_o (record_bytes),
+    .record_done_i  (record_done),
+    .record_write_i (record_write),
+    .record_word_i  (record_word),
+    .record_data_i  (record_data),
+    .record_here_i  (record_here),
+    .record_next_i  (record_next),
+    .chain_valid_o, .chain_first_o, .chain_word_o, .chain_store_o, .chain_slot_o
+  );
+  assign unused_header = ^{header[95:0], header[511:256]};
+
+endmodule

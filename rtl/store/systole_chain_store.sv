@@ -1,0 +1,184 @@
+// The chains that a core holds: their micro-code, a word to read a cycle, and what the store unit has
+// to know of each beforehand. Records come as the decoder takes them, a 64-bit word a cycle: first the
+// output's type and the number of stages (hw/program/program_image.h), then nine words a stage
+// (hw/postop/microcode.h).
+//
+// A chain is one for the store unit if it has up to Stages stages for its pipeline, of which one may
+// have a tensor as its operand and one may divide by the statistic of its row, and then perhaps a
+// row-wise stage, if none divides. Other operands are immediates and words of the parameter block.
+// Whether a stage can be done, its unit says when it has the micro-code.
+
+`include "systole_assert.svh"
+
+module systole_chain_store #(
+  parameter  int unsigned ChainSlots = 64,
+  parameter  int unsigned Stages     = 8,   // of the pipeline
+  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned StageBits  = $clog2(Stages + 1),
+  localparam int unsigned CountBits  = $clog2(Stages + 2)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  input  logic                  valid_i,
+  input  logic                  first_i,
+  input  logic [63:0]           word_i,
+  input  logic [SlotBits-1:0]   slot_i,        // where the record goes
+
+  // of chain `asked_i`
+  input  logic [SlotBits-1:0]   asked_i,
+  output logic                  usable_o,
+  output logic                  parameters_o,  // it has some
+  output logic                  asked_row_wise_o,
+  output logic                  asked_tensor_o,
+  output logic [7:0]            asked_element_o,
+
+  // of chain `chain_i`
+  input  logic [SlotBits-1:0]   chain_i,
+  output logic [7:0]            type_o,        // of the output
+  output logic [CountBits-1:0]  stages_o,
+  output logic                  row_wise_o,    // the last one is
+  output logic [1:0]            passes_o,      // over each row
+  output logic [Stages:0]       channel_o,     // stages with a word of the parameter block
+  output logic [Stages:0]       shift_o,       // and with a second one
+  output logic [Stages-1:0]     tensor_o,      // the stage with an operand in memory
+  output logic [7:0]            element_o,     // of that: systole_pkg::element_e
+  output logic [Stages-1:0]     divide_o,      // the stage that divides by the statistic of a row
+
+  // a word of it: on the output in the cycle after
+  input  logic                  read_i,
+  input  logic [StageBits-1:0]  read_stage_i,
+  input  logic [3:0]            read_word_i,
+  output logic [63:0]           code_o
+);
+
+  localparam int unsigned Rows    = ChainSlots * 2**StageBits * 16;
+  localparam int unsigned RowBits = $clog2(Rows);
+
+  // ---------------------------------------------------------------- position in the record
+  logic [3:0]           place_q;             // of the next word in its stage
+  logic [15:0]          stage_q, total_q;    // stages of the chain
+  logic                 code, opens, held, last;
+  logic [StageBits-1:0] stage;
+  logic [7:0]           op, operand;
+
+  assign code    = valid_i && !first_i;
+  assign opens   = code && place_q == '0;
+  assign held    = 32'(stage_q) <= Stages;
+  assign last    = stage_q + 16'd1 == total_q;
+  assign stage   = stage_q[StageBits-1:0];
+  assign op      = word_i[7:0];
+  assign operand = word_i[15:8];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      place_q <= '0;
+      stage_q <= '0;
+    end else if (valid_i) begin
+      place_q <= first_i || place_q == 4'd8 ? '0 : place_q + 4'd1;
+      stage_q <= first_i ? '0 : stage_q + 16'(place_q == 4'd8);
+    end
+  end
+
+  // ---------------------------------------------------------------- what is known beforehand
+  logic [7:0]            type_q [ChainSlots];
+  logic [CountBits-1:0]  stages_q [ChainSlots];
+  logic [1:0]            passes_q [ChainSlots];
+  logic [Stages:0]       channel_q [ChainSlots];
+  logic [Stages:0]       shift_q [ChainSlots];
+  logic [Stages-1:0]     tensor_q [ChainSlots];
+  logic [Stages-1:0]     divide_q [ChainSlots];
+  logic [7:0]            element_q [ChainSlots];
+  logic [ChainSlots-1:0] usable_q, row_wise_q;
+  logic                  row_wise, softmax, usable, in_slots;   // of a stage
+  logic                  tensor, divides, deferred;
+  logic                  softmax_q;                           // the stage is one
+
+  // Zeros after the last stage are stages without operands, which change nothing.
+  assign in_slots   = 32'(stage_q) < Stages;
+  assign softmax  = op == systole_pkg::Softmax;
+  assign row_wise = softmax || op == systole_pkg::LayerNorm;
+  assign tensor   = operand == systole_pkg::Tensor;
+  assign divides  = operand == systole_pkg::Row;
+  // The word after the codes of a softmax is its mode.
+  assign deferred = code && place_q == 4'd1 && last && row_wise_q[slot_i] &&
+                    word_i == 64'(systole_pkg::Deferred) && softmax_q;
+
+  always_comb begin
+    usable = 1'b1;
+    if (tensor) usable = in_slots && tensor_q[slot_i] == '0;
+    if (divides) usable = in_slots && op == systole_pkg::DivideRowSum && divide_q[slot_i] == '0;
+    if (operand > systole_pkg::Tensor) usable = 1'b0;
+    if (row_wise && (!last || divide_q[slot_i] != '0)) usable = 1'b0;
+    if (!row_wise && !in_slots && stage_q < total_q) usable = 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (opens) softmax_q <= softmax;
+    if (valid_i && first_i) begin
+      total_q            <= word_i[31:16];
+      type_q[slot_i]     <= word_i[7:0];
+      stages_q[slot_i]   <= CountBits'(word_i[31:16]);
+      passes_q[slot_i]   <= 2'd1;
+      usable_q[slot_i]   <= 32'(word_i[31:16]) <= Stages + 1;
+      row_wise_q[slot_i] <= 1'b0;
+      channel_q[slot_i]  <= '0;
+      shift_q[slot_i]    <= '0;
+      tensor_q[slot_i]   <= '0;
+      divide_q[slot_i]   <= '0;
+    end else if (opens && held) begin
+      if (!usable) usable_q[slot_i] <= 1'b0;
+      channel_q[slot_i][stage] <= operand == systole_pkg::Channel;
+      shift_q[slot_i][stage]   <= operand == systole_pkg::Channel &&
+                                  (op == systole_pkg::Requantise || op == systole_pkg::LayerNorm);
+      if (in_slots && tensor) tensor_q[slot_i] <= Stages'(1) << stage;
+      if (tensor) element_q[slot_i] <= word_i[31:24];
+      if (in_slots && divides) divide_q[slot_i] <= Stages'(1) << stage;
+      if (row_wise) begin
+        row_wise_q[slot_i] <= 1'b1;
+        passes_q[slot_i]   <= 2'd3;
+      end
+    end else if (deferred) begin
+      passes_q[slot_i] <= 2'd2;
+    end
+  end
+
+  assign usable_o         = usable_q[asked_i];
+  assign parameters_o     = channel_q[asked_i] != '0;
+  assign asked_row_wise_o = row_wise_q[asked_i];
+  assign asked_tensor_o   = tensor_q[asked_i] != '0;
+  assign asked_element_o  = element_q[asked_i];
+  assign type_o           = type_q[chain_i];
+  assign stages_o         = stages_q[chain_i];
+  assign row_wise_o       = row_wise_q[chain_i];
+  assign passes_o         = passes_q[chain_i];
+  assign channel_o        = channel_q[chain_i];
+  assign shift_o          = shift_q[chain_i];
+  assign tensor_o         = tensor_q[chain_i];
+  assign element_o        = element_q[chain_i];
+  assign divide_o         = divide_q[chain_i];
+
+  // ---------------------------------------------------------------- micro-code
+  logic [RowBits-1:0] write_row, read_row;
+  logic [63:0]        unused_data;
+  logic               write;
+
+  assign write     = code && held;
+  assign write_row = {slot_i, stage, place_q};
+  assign read_row  = {chain_i, read_stage_i, read_word_i};
+
+  // A record may come while the micro-code of another chain is read.
+  systole_sram_bank #(.Ports(2), .Rows(Rows), .Lanes(1), .LaneBits(64)) u_code (
+    .clk_i,
+    .enable_i({read_i, write}),
+    .row_i   ({read_row, write_row}),
+    .data_o  ({code_o, unused_data}),
+    .write_i (write),
+    .mask_i  (1'b1),
+    .data_i  (word_i)
+  );
+
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, 2**SlotBits == ChainSlots)
+  `SYSTOLE_ASSERT(NotBoth_A, !(write && read_i && write_row == read_row))
+
+endmodule

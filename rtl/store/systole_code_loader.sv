@@ -1,0 +1,70 @@
+// Loads the micro-code of a command's chain into the stages, a word a cycle, unless they hold that
+// chain: nine words a stage (hw/postop/microcode.h). A word is written in the cycle after its read.
+
+module systole_code_loader #(
+  parameter  int unsigned ChainSlots = 64,
+  parameter  int unsigned Stages     = 8,     // and a row-wise one
+  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned StageBits  = $clog2(Stages + 1),
+  localparam int unsigned StagesBits = $clog2(Stages + 2)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+
+  input  logic                  start_i,       // of a command
+  input  logic                  busy_i,        // it is not over
+  input  logic [SlotBits-1:0]   chain_i,       // its chain, held from the start on
+  input  logic [StagesBits-1:0] stages_i,
+  input  logic                  chain_new_i,   // another chain goes into slot chain_slot_i
+  input  logic [SlotBits-1:0]   chain_slot_i,
+  output logic                  left_o,        // there are words to be read
+
+  output logic                  read_o,
+  output logic [StageBits-1:0]  read_stage_o,
+  output logic [3:0]            read_word_o,
+  output logic                  write_o,
+  output logic [StageBits-1:0]  write_stage_o,
+  output logic [3:0]            write_word_o
+);
+
+  localparam logic [3:0] LastWord = 4'd8;
+
+  logic                known_q;                // the stages hold chain `held_q`
+  logic [SlotBits-1:0] held_q;
+  logic                last;
+
+  assign read_o = busy_i && left_o;
+  assign last   = read_word_o == LastWord &&
+                  StagesBits'(read_stage_o) + StagesBits'(1) == stages_i;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      known_q <= 1'b0;
+      left_o  <= 1'b0;
+      write_o <= 1'b0;
+    end else begin
+      write_o <= read_o;
+      if (start_i) begin
+        known_q <= 1'b1;
+        left_o  <= stages_i != '0 && !(known_q && held_q == chain_i);
+      end else begin
+        if (chain_new_i && chain_slot_i == held_q) known_q <= 1'b0;
+        if (read_o && last) left_o <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    write_stage_o <= read_stage_o;
+    write_word_o  <= read_word_o;
+    if (start_i) begin
+      held_q       <= chain_i;
+      read_stage_o <= '0;
+      read_word_o  <= '0;
+    end else if (read_o) begin
+      read_word_o  <= read_word_o == LastWord ? '0 : read_word_o + 4'd1;
+      read_stage_o <= read_stage_o + StageBits'(read_word_o == LastWord);
+    end
+  end
+
+endmodule

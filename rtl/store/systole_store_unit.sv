@@ -1,0 +1,390 @@
+// The unit of a core that runs stores and moves: rows of sums out of the accumulator, through the
+// post-op pipeline and perhaps a row-wise stage after it, to memory or into the scratchpad. Values:
+// hw::apply_chain() of hw/postop/postop.h. Cycles: hw::store_times() of hw/dma/store_schedule.h.
+//
+// A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, beside
+// it its words of the parameter block, which stay in buffers for all of its rows, and the tile of a
+// tensor operand. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
+// The last byte out makes place for the next command, except that the writing port must have sent its
+// last request.
+
+`include "systole_assert.svh"
+
+module systole_store_unit #(
+  parameter  int unsigned Lanes          = 4,   // of the pipeline, as many as a row of the accumulator
+  parameter  int unsigned Stages         = 8,
+  parameter  int unsigned Queue          = 2,   // commands in the station of the unit
+  parameter  int unsigned ChainSlots     = 64,
+  parameter  int unsigned ParameterBeats = 16,  // vectors of parameters that a stage can keep
+  parameter  int unsigned Statistics     = 64,  // words
+  parameter  int unsigned OperandBytes   = 4096,
+  parameter  int unsigned DataBytes      = 4,   // of a word of the scratchpad and of a beat
+  parameter  int unsigned RequestBytes   = 16,
+  parameter  int unsigned Outstanding    = 4,
+  parameter  int unsigned DramBits       = 40,
+  parameter  int unsigned AddrBits       = 12,  // of a byte in the scratchpad
+  parameter  int unsigned SumBits        = 8,   // of a row in the accumulator
+  parameter  int unsigned CountBits      = 24,
+  localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
+  localparam int unsigned StageBits      = $clog2(Stages + 1),
+  localparam int unsigned StagesBits     = $clog2(Stages + 2),
+  localparam int unsigned ColBits        = $clog2(systole_pkg::MaxCols + 1),
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1,
+  localparam int unsigned DataWidth      = 8 * DataBytes,
+  localparam int unsigned LaneBits       = $clog2(DataBytes),
+  localparam int unsigned WordBits       = AddrBits - LaneBits,
+  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  in_order_i,
+  input  logic [31:0]           row_bytes_i,
+
+  // a command in flight to an entry of the station
+  input  logic [Queue-1:0]      entry_i,
+  input  logic                  move_i,          // into the scratchpad, not to memory
+  input  logic [SlotBits-1:0]   chain_i,
+  input  logic [SumBits-1:0]    c_i,             // rows of the accumulator
+  input  logic [SumBits-1:0]    c_pitch_i,
+  input  logic [CountBits-1:0]  m_i,             // at least 1, as n_i
+  input  logic [CountBits-1:0]  n_i,
+  input  logic [DramBits-1:0]   to_i,
+  input  logic [31:0]           to_pitch_i,
+  input  logic [AddrBits-1:0]   parameters_i,
+  input  logic [StatisticsBits-1:0] statistics_i,
+  input  logic [ColBits-1:0]    kept_i,          // see systole_softmax_unit
+  input  logic [DramBits-1:0]   tensor_i,
+  input  logic [31:0]           tensor_pitch_i,
+
+  input  logic                  start_valid_i,
+  output logic                  start_ready_o,
+  input  logic [TagBits-1:0]    start_entry_i,
+  output logic [Queue-1:0]      released_o,      // sums have been read for the last time
+  output logic [Queue-1:0]      completed_o,     // results are in their places
+  output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
+  output logic                  error_o,         // since reset: a response was no OKAY
+
+  input  logic                  chain_new_i,     // another chain goes into slot chain_slot_i
+  input  logic [SlotBits-1:0]   chain_slot_i,
+
+  // the chain of the command: systole_chain_store
+  output logic [SlotBits-1:0]   chain_o,
+  input  logic [7:0]            type_i,
+  input  logic [StagesBits-1:0] stages_i,
+  input  logic                  row_wise_i,
+  input  logic [1:0]            passes_i,
+  input  logic [Stages:0]       channel_i,
+  input  logic [Stages:0]       shift_i,
+  input  logic [Stages-1:0]     tensor_stage_i,
+  input  logic [7:0]            element_i,
+  input  logic [Stages-1:0]     divide_i,
+  output logic                  code_read_o,
+  output logic [StageBits-1:0]  code_stage_o,
+  output logic [3:0]            code_word_o,
+  input  logic [63:0]           code_i,
+
+  // a row of the accumulator, and then its sums
+  output logic                  sums_valid_o,
+  input  logic                  sums_ready_i,
+  output logic [SumBits-1:0]    sums_row_o,
+  input  logic                  data_valid_i,
+  output logic                  data_ready_o,
+  input  logic [Lanes*32-1:0]   data_i,
+
+  // clients of the scratchpad
+  output logic                  parameters_valid_o,
+  input  logic                  parameters_done_i,
+  output logic [AddrBits-1:0]   parameters_address_o,
+  input  logic [DataWidth-1:0]  parameters_data_i,
+  output logic                  write_valid_o,
+  input  logic                  write_done_i,
+  output logic [WordBits-1:0]   write_word_o,
+  output logic [DataWidth-1:0]  write_data_o,
+  output logic [DataBytes-1:0]  write_here_o,
+  output logic [DataBytes-1:0]  write_next_o,
+
+  // tensor operands
+  output logic                  ar_valid_o,
+  input  logic                  ar_ready_i,
+  output logic [IdBits-1:0]     ar_id_o,
+  output logic [DramBits-1:0]   ar_addr_o,
+  output logic [7:0]            ar_len_o,
+  output logic [2:0]            ar_size_o,
+  output logic [1:0]            ar_burst_o,
+  input  logic                  r_valid_i,
+  output logic                  r_ready_o,
+  input  logic [IdBits-1:0]     r_id_i,
+  input  logic [DataWidth-1:0]  r_data_i,
+  input  logic [1:0]            r_resp_i,
+  input  logic                  r_last_i,
+
+  output logic                  aw_valid_o,
+  input  logic                  aw_ready_i,
+  output logic [IdBits-1:0]     aw_id_o,
+  output logic [DramBits-1:0]   aw_addr_o,
+  output logic [7:0]            aw_len_o,
+  output logic [2:0]            aw_size_o,
+  output logic [1:0]            aw_burst_o,
+  output logic                  w_valid_o,
+  input  logic                  w_ready_i,
+  output logic [DataWidth-1:0]  w_data_o,
+  output logic [DataBytes-1:0]  w_strb_o,
+  output logic                  w_last_o,
+  input  logic                  b_valid_i,
+  output logic                  b_ready_o,
+  input  logic [IdBits-1:0]     b_id_i,
+  input  logic [1:0]            b_resp_i
+);
+
+  // ---------------------------------------------------------------- commands, by their entries
+  localparam int unsigned FieldBits = 1 + SlotBits + 2 * SumBits + 2 * CountBits + 2 * DramBits + 64 +
+                                      AddrBits + StatisticsBits + ColBits;
+
+  logic [FieldBits-1:0] fields_q [Queue];
+
+  for (genvar e = 0; e < Queue; e++) begin : gen_entry
+    always_ff @(posedge clk_i) begin
+      if (entry_i[e]) begin
+        fields_q[e] <= {move_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i, parameters_i,
+                        statistics_i, kept_i, tensor_i, tensor_pitch_i};
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- one command at a time
+  logic                 busy_q, start, port_ready, out_over;
+  logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
+  logic                 moves;
+  logic [SumBits-1:0]   c, c_pitch;
+  logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
+  logic [DramBits-1:0]  to, tensor;
+  logic [31:0]          to_pitch, tensor_pitch;
+  logic [AddrBits-1:0]  parameters_at;
+  logic [StatisticsBits-1:0] statistics;
+  logic [ColBits-1:0]   kept;
+  logic                 code_left, loaded, operands_loaded;
+
+  assign entry         = busy_q ? entry_q : start_entry_i;
+  assign {moves, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+          tensor_pitch} = fields_q[entry];
+  assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
+  assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
+  assign start_ready_o = !busy_q && port_ready;
+  assign start         = start_valid_i && start_ready_o;
+  assign loaded        = busy_q && !code_left && parameters_loaded && operands_loaded;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      busy_q <= 1'b0;
+    end else begin
+      busy_q <= start || (busy_q && !out_over);
+    end
+  end
+  always_ff @(posedge clk_i) entry_q <= entry;
+
+  // ---------------------------------------------------------------- micro-code
+  logic                 code_write;
+  logic [StageBits-1:0] write_stage;
+  logic [3:0]           write_word;
+
+  systole_code_loader #(.ChainSlots(ChainSlots), .Stages(Stages)) u_code (
+    .clk_i, .rst_ni,
+    .start_i      (start),
+    .busy_i       (busy_q),
+    .chain_i      (chain_o),
+    .stages_i, .chain_new_i, .chain_slot_i,
+    .left_o       (code_left),
+    .read_o       (code_read_o),
+    .read_stage_o (code_stage_o),
+    .read_word_o  (code_word_o),
+    .write_o      (code_write),
+    .write_stage_o(write_stage),
+    .write_word_o (write_word)
+  );
+
+  // ---------------------------------------------------------------- parameters
+  logic                           parameters_loaded, parameters_there;
+  logic [Stages:0]                parameters_take;
+  logic [(Stages+1)*Lanes*32-1:0] parameters;
+  logic [(Stages+1)*Lanes*6-1:0]  shifts;
+  logic [Lanes*32-1:0]            addend;
+  logic [StageBits-1:0]           last_stage;
+
+  assign last_stage = StageBits'(stages_i - StagesBits'(1));
+
+  systole_parameter_buffers #(
+    .Lanes(Lanes), .Stages(Stages + 1), .ParameterBeats(ParameterBeats), .DataBytes(DataBytes),
+    .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_parameters (
+    .clk_i, .rst_ni,
+    .start_i        (start),
+    .parameters_i   (parameters_at),
+    .n_i            (n),
+    .channel_i, .shift_i,
+    .norm_i         (last_stage),
+    .loaded_o       (parameters_loaded),
+    .there_o        (parameters_there),
+    .valid_o        (parameters_valid_o),
+    .done_i         (parameters_done_i),
+    .address_o      (parameters_address_o),
+    .data_i         (parameters_data_i),
+    .operand_ready_i(parameters_take),
+    .operands_o     (parameters),
+    .shifts_o       (shifts),
+    .addend_o       (addend)
+  );
+
+  // ---------------------------------------------------------------- tensor operand
+  logic                tensor_take, operand_error;
+  logic [Lanes*32-1:0] tensor_data;
+
+  systole_operand_buffer #(
+    .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .DramBits(DramBits), .CountBits(CountBits)
+  ) u_operands (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_i  (start),
+    .wanted_i (tensor_stage_i != '0),
+    .type_i   (element_i),
+    .passes_i,
+    .address_i(tensor),
+    .pitch_i  (tensor_pitch),
+    .m_i      (m),
+    .n_i      (n),
+    .vectors_i(vectors),
+    .loaded_o (operands_loaded),
+    .error_o  (operand_error),
+    .take_i   (tensor_take),
+    .data_o   (tensor_data),
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
+  );
+
+  // ---------------------------------------------------------------- statistics of rows
+  logic        divided, divide_take, sum_write;
+  logic [31:0] reciprocal, row_sum;
+
+  systole_row_reciprocals #(.Words(Statistics), .CountBits(CountBits)) u_reciprocals (
+    .clk_i, .rst_ni,
+    .start_i     (start),
+    .divides_i   (divide_i != '0),
+    .statistics_i(statistics),
+    .rows_i      (m),
+    .vectors_i   (vectors),
+    .write_i     (sum_write),
+    .write_data_i(row_sum),
+    .valid_o     (divided),
+    .reciprocal_o(reciprocal),
+    .take_i      (divide_take)
+  );
+
+  // ---------------------------------------------------------------- sums into the pipeline
+  logic               reading, sums_take, read_row_end, read_last;
+  logic [SumBits-1:0] unused_next;
+  logic [Lanes-1:0]   mask, mask_q;
+
+  assign sums_valid_o = loaded && reading;
+  assign sums_take    = sums_valid_o && sums_ready_i;
+  assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
+
+  systole_row_passes #(.AtBits(SumBits), .CountBits(CountBits)) u_sums (
+    .clk_i, .rst_ni,
+    .start_i  (start),
+    .passes_i,
+    .rows_i   (m),
+    .vectors_i(vectors),
+    .base_i   (c),
+    .pitch_i  (c_pitch),
+    .valid_o  (reading),
+    .step_i   (sums_take),
+    .at_o     (sums_row_o),
+    .next_at_o(unused_next),
+    .row_end_o(read_row_end),
+    .last_o   (read_last)
+  );
+
+  for (genvar l = 0; l < Lanes; l++) begin : gen_mask
+    assign mask[l] = !read_row_end || CountBits'(l) < last_lanes;
+  end
+  always_ff @(posedge clk_i) begin
+    if (sums_take) mask_q <= mask;
+  end
+
+  // ---------------------------------------------------------------- stages
+  logic                out_valid, out_ready, illegal;
+  logic [Lanes*32-1:0] out;
+
+  systole_chain_stages #(.Lanes(Lanes), .Stages(Stages), .CountBits(CountBits)) u_stages (
+    .clk_i, .rst_ni,
+    .code_write_i   (code_write),
+    .code_stage_i   (write_stage),
+    .code_word_i    (write_word),
+    .code_i,
+    .busy_i         (busy_q),
+    .loaded_i       (loaded),
+    .stages_i, .row_wise_i,
+    .channel_i      (channel_i[Stages-1:0]),
+    .tensor_stage_i, .divide_i,
+    .last_stage_i   (last_stage),
+    .illegal_o      (illegal),
+    .rows_i         (m),
+    .cols_i         (ColBits'(n)),
+    .kept_i         (kept),
+    .valid_i        (data_valid_i),
+    .ready_o        (data_ready_o),
+    .mask_i         (mask_q),
+    .data_i,
+    .parameters_there_i(parameters_there),
+    .parameters_i   (parameters),
+    .shifts_i       (shifts),
+    .addend_i       (addend),
+    .parameters_take_o(parameters_take),
+    .tensor_i       (tensor_data),
+    .tensor_take_o  (tensor_take),
+    .divided_i      (divided),
+    .reciprocal_i   (reciprocal),
+    .divide_take_o  (divide_take),
+    .valid_o        (out_valid),
+    .ready_i        (out_ready),
+    .data_o         (out),
+    .sum_write_o    (sum_write),
+    .row_sum_o      (row_sum)
+  );
+
+  // The code has been written in the second cycle after the last word was read.
+  assign fault_o = loaded && !code_write && illegal;
+
+  // ---------------------------------------------------------------- results
+  logic store_error;
+
+  systole_result_path #(
+    .Lanes(Lanes), .Queue(Queue), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
+    .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits), .CountBits(CountBits)
+  ) u_results (
+    .clk_i, .rst_ni, .in_order_i,
+    .start_i   (start),
+    .ready_o   (port_ready),
+    .tag_i     (entry),
+    .move_i    (moves),
+    .type_i,
+    .m_i       (m),
+    .n_i       (n),
+    .to_i      (to),
+    .to_pitch_i(to_pitch),
+    .valid_i   (out_valid),
+    .taken_o   (out_ready),
+    .data_i    (out),
+    .over_o    (out_over),
+    .completed_o,
+    .error_o   (store_error),
+    .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
+    .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,
+    .w_valid_o, .w_ready_i, .w_data_o, .w_strb_o, .w_last_o,
+    .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
+  );
+  assign error_o = store_error || operand_error;
+
+  `SYSTOLE_ASSERT(BeatWanted_A, out_valid |-> busy_q)
+
+endmodule

@@ -1,0 +1,132 @@
+#include "testbench/rtl/core/core_ports.h"
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "Vcore_4_checked.h"
+#include "testbench/rtl/core/core_watch.h"
+#include "testbench/rtl/drive/axi_read_pins.h"
+#include "testbench/rtl/drive/verilated_dut.h"
+
+namespace systole::testbench {
+namespace {
+
+class BridgedCore final : public CorePorts {
+ public:
+  explicit BridgedCore(const RtlOptions& options) : dut_(options) {}
+
+  hw::AxiManager& port(Port port) override { return ports_.at(port); }
+
+  void start(const CoreCase& test) override {
+    dut_->in_order_i = test.slots == hw::SlotOrder::kIssue;
+    dut_->overlap_i = static_cast<CData>(test.overlap);
+    dut_->address_i = test.address;
+    dut_->row_bytes_i = 0;
+    dut_->fetch_ar_ready_i = dut_->fetch_r_valid_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
+    dut_->operand_ar_ready_i = dut_->operand_r_valid_i = 0;
+    dut_->aw_ready_i = dut_->w_ready_i = dut_->b_valid_i = dut_->start_i = 0;
+    dut_.reset();
+    dut_->start_i = 1;
+    run_ = {};
+    run_.commands.resize(test.program.commands.size() - 1);
+    watch_.emplace(run_.commands);
+    edges_ = 0;
+    active_ = true;
+  }
+
+  [[nodiscard]] const CoreRun& run() const override {
+    if (stopped_at_) {
+      throw std::invalid_argument("command " + std::to_string(*stopped_at_) +
+                                  " is none for the RTL");
+    }
+    if (active_) throw std::logic_error("the core has not finished");
+    return run_;
+  }
+  [[nodiscard]] bool failed() const override { return dut_.failed() || dut_->error_o != 0; }
+
+ private:
+  class ManagerPort final : public hw::AxiManager {
+   public:
+    ManagerPort(BridgedCore& core, Port port) : core_(core), port_(port) {}
+    void settle(hw::AxiPins& pins) override { core_.settle(port_, pins); }
+    void edge() override { core_.edge(); }
+    [[nodiscard]] bool active() const override { return core_.active_; }
+
+   private:
+    BridgedCore& core_;
+    const Port port_;
+  };
+
+  void settle(Port port, hw::AxiPins& pins) {
+    if (port == kStores) {
+      settle_stores(pins);
+    } else if (port == kLoads) {
+      settle_reads(dut_, pins);
+    } else {
+      ReadPins read = port == kProgram ? fetch_pins(*dut_) : operand_pins(*dut_);
+      settle_reads(read, pins);
+    }
+  }
+
+  template <typename Pins>
+  void settle_reads(Pins& read, hw::AxiPins& pins) {
+    drive_read_pins(read, pins, CoreRtl::kBeatBytes);
+    dut_.settle();
+    take_read_pins(read, pins);
+  }
+
+  void settle_stores(hw::AxiPins& pins) {
+    dut_->aw_ready_i = pins.aw.ready;
+    dut_->w_ready_i = pins.w.ready;
+    dut_->b_valid_i = pins.b.valid;
+    dut_->b_id_i = static_cast<CData>(pins.b.id);
+    dut_->b_resp_i = static_cast<CData>(pins.b.response);
+    dut_.settle();
+    pins.aw = {dut_->aw_valid_o != 0,
+               pins.aw.ready,
+               dut_->aw_id_o,
+               dut_->aw_addr_o,
+               dut_->aw_len_o,
+               dut_->aw_size_o,
+               static_cast<hw::AxiBurst>(dut_->aw_burst_o)};
+    pins.w.valid = dut_->w_valid_o != 0;
+    pins.w.last = dut_->w_last_o != 0;
+    for (unsigned lane = 0; lane < CoreRtl::kBeatBytes; ++lane) {
+      pins.w.data[lane] = static_cast<std::uint8_t>(get_lane<8>(dut_->w_data_o, lane));
+      pins.w.strobes[lane] = (dut_->w_strb_o >> lane & 1U) != 0;
+    }
+    pins.b.ready = dut_->b_ready_o != 0;
+  }
+
+  void edge() {
+    if (++edges_ % kPorts != 0 || !active_) return;
+    const std::uint64_t now = dut_.cycles();
+    if (dut_->fault_o) stopped_at_ = watch_->next();
+    watch_->cycle(*dut_, now, [](std::size_t) {});
+    // Who waits for whom is for the bridges to say, so a cycle without progress is none of a hang.
+    dut_.end_cycle(true);
+    dut_->start_i = 0;
+    dut_.settle();
+    run_.done = dut_.cycles();
+    active_ = dut_->done_o == 0 && !stopped_at_;
+  }
+
+  mutable VerilatedDut<Vcore_4_checked> dut_;
+  std::array<ManagerPort, kPorts> ports_{ManagerPort{*this, kProgram}, ManagerPort{*this, kLoads},
+                                         ManagerPort{*this, kOperands},
+                                         ManagerPort{*this, kStores}};
+  CoreRun run_;
+  std::optional<CoreWatch> watch_;
+  std::optional<std::size_t> stopped_at_;
+  std::uint64_t edges_ = 0;
+  bool active_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options) {
+  return std::make_unique<BridgedCore>(options);
+}
+
+}  // namespace systole::testbench
