@@ -81,6 +81,10 @@ std::uint64_t memory_of_tiles(const CoreSystem& system) {
 std::string ring_problem(const CoreSystem& system) {
   const CoreSite* const ring = ring_of(system);
   if (ring == nullptr) return {};
+  if (ring->machine.dfx.clusters != 1) {
+    return "found dfx.clusters = " + std::to_string(ring->machine.dfx.clusters) +
+           ", expected 1 beside tile cores";
+  }
   const std::uint64_t all = system.machine.dram.mib;
   const std::uint64_t taken = std::uint64_t{ring->machine.dfx.cores} * ring->machine.dram.mib;
   if (taken >= all) {

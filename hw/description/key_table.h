@@ -66,6 +66,9 @@ inline constexpr Text kChosen = "chosen";
 /// Adds the keys of bus, cache and main memory.
 void append_memory_keys(std::vector<MachineKey>& keys);
 
+/// Adds the keys of attention accelerators that find their mask.
+void append_dynamic_keys(std::vector<MachineKey>& keys);
+
 /// Adds the keys of energy and area.
 void append_cost_keys(std::vector<MachineKey>& keys);
 

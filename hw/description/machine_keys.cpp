@@ -8,6 +8,7 @@ namespace systole::hw {
 namespace {
 
 using key_table::append_cost_keys;
+using key_table::append_dynamic_keys;
 using key_table::append_memory_keys;
 using key_table::integer;
 using key_table::kChosen;
@@ -263,6 +264,9 @@ std::vector<MachineKey> make_system_keys() {
           "library: no LayerNorm, no residual addition"),
       integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
           "1: what only matmuls read may stay in the scratchpad; 0: all goes to DRAM", kChosen),
+      word<kMapper, &Mapper::head_mix>("mapper.head_mix", {"auto", "on", "off"},
+          "encoders, decoders of Q, K on attention engines; off: products of the array",
+          "auto: layer by layer where expected to be faster"),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
           "one access of the host to a core's register", kChosen),
@@ -325,6 +329,7 @@ bool is_name(std::string_view text) {
 const std::vector<MachineKey>& machine_keys() {
   static const std::vector<MachineKey> keys = [] {
     std::vector<MachineKey> all = make_core_keys();
+    append_dynamic_keys(all);
     append_memory_keys(all);
     for (MachineKey& key : make_system_keys()) all.push_back(std::move(key));
     append_cost_keys(all);

@@ -189,9 +189,12 @@ class MachineReader {
     if (problems_.empty()) apply_rules();
     if (problems_.empty() && is_ring_) {
       check_ring(table, system);
-    } else if (problems_.empty() && (machine_.dfx.cores != 0 || machine_.stream.units != 0)) {
+    } else if (problems_.empty() && (machine_.dfx.cores != 0 || machine_.stream.units != 0 ||
+                                     machine_.dynamic.kind != DynamicKind::kNone)) {
       add(table.source().begin, kCore,
-          "found a table in a machine of another kind (dfx.cores, stream.units), expected a tile "
+          "found a table in a machine of another kind (dfx.cores, stream.units, dynamic.kind), "
+          "expected a "
+          "tile "
           "machine");
     }
     if (problems_.empty() && is_kind(table, kEngines) && machine_.attention.lines == 0) {
@@ -239,7 +242,8 @@ class MachineReader {
         return add(node.source().begin, kUse,
                    "found " + quoted_text(name->get()) + ", expected a ring, such as dfx");
       }
-      if (preset.dfx.cores != 0 || preset.stream.units != 0) {
+      if (preset.dfx.cores != 0 || preset.stream.units != 0 ||
+          preset.dynamic.kind != DynamicKind::kNone) {
         return add(node.source().begin, kUse,
                    "found " + quoted_text(name->get()) +
                        ", whose core is of another kind, expected a tile machine");

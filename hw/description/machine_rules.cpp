@@ -87,6 +87,10 @@ bool stream_is_alone(const Machine& m) {
   return m.stream.units == 0 ||
          (m.dfx.cores == 0 && m.attention.lines == 0 && m.unroller.loops == 0);
 }
+bool dynamic_is_alone(const Machine& m) {
+  return m.dynamic.kind == DynamicKind::kNone || (m.dfx.cores == 0 && m.attention.lines == 0 &&
+                                                  m.unroller.loops == 0 && m.stream.units == 0);
+}
 bool pipeline_gathers(const Machine& m) {
   return m.ring.collective == dfx::Collective::kAllGather ||
          m.dfx.parallelism == dfx::Parallelism::kIntraLayer;
@@ -200,6 +204,9 @@ const std::vector<MachineRule>& machine_rules() {
       {{"stream.units", "dfx.cores", "attention.lines", "unroller.loops"},
        "0, or no other core",
        stream_is_alone},
+      {{"dynamic.kind", "dfx.cores", "attention.lines", "unroller.loops", "stream.units"},
+       "\"none\", or no other core",
+       dynamic_is_alone},
       {{"unroller.loops"}, "0 or 2", unroller_is_double},
       {{"unroller.loops", "array.rows", "array.cols"},
        "0, or a square array",

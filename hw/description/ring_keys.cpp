@@ -27,6 +27,8 @@ std::vector<MachineKey> make_keys() {
   return {
       integer<kCores, &Cores::cores>("dfx.cores", "", 0, 64,
           "cores for text generation, each with its HBM, in a ring; 0: none", "DFX: 1, 2 or 4"),
+      integer<kCores, &Cores::clusters>("dfx.clusters", "", 1, 16,
+          "rings of dfx.cores each; they share the host's PCIe", "DFX: two of four cores"),
       integer<kCores, &Cores::issue_cycles>("dfx.issue_cycles", "cycles", 0, 100000,
           "of scheduler and scoreboard, once operands are valid and the unit is free",
           "0: ideal; preset dfx: calibrated"),

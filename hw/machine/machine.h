@@ -51,6 +51,16 @@ enum class MemoryModel { kDram, kFixed };
 /// Which line of a full set of a cache makes room.
 enum class Replacement { kLru, kRandom };
 
+/// What an attention accelerator is that finds its mask while it runs (hw/dynamic).
+enum class DynamicKind { kNone, kSanger, kSpatten };
+
+/// What a top-k machine prunes: each query's values, or tokens from layer to layer.
+enum class DynamicPruning { kValues, kTokens };
+
+/// Whether the attention engines' lines mix the heads of Q and K (hw/attention/head_mix.h), or the
+/// array does by products: layer by layer what is expected to be faster, or one of them always.
+enum class HeadMixUse { kAuto, kOn, kOff };
+
 /// How the mapper chooses tiles (mapper/tile/tiling_strategies.h): by its cost model, as the
 /// library of Gemmini does, or by a search.
 enum class MappingStrategy { kCost, kGemmini, kSearch };
@@ -175,6 +185,24 @@ struct Machine {
     std::uint32_t longest = 512;  ///< rows and columns of an operand
   } stream;
 
+  /// An attention accelerator that finds its mask while it runs, in the place of the tile machine's
+  /// core: Sanger's array (hw/dynamic/sanger_core.h) or SpAtten's (hw/dynamic/spatten_core.h), at
+  /// core.clock_mhz.
+  struct Dynamic {
+    DynamicKind kind = DynamicKind::kNone;
+    std::uint32_t rows = 64;  ///< of Sanger's array
+    std::uint32_t row_pes = 16;
+    std::uint32_t tile_keys = 64;
+    bool own_predictor = true;
+    bool common_phases = false;
+    std::uint32_t key_macs = 512;  ///< of SpAtten
+    std::uint32_t value_macs = 512;
+    std::uint32_t top_k_lanes = 16;
+    DynamicPruning prunes = DynamicPruning::kValues;
+    double element_bytes = 1.0;  ///< of Q, K, V and outputs
+    double gbyte_per_s = 128.0;  ///< of the memory, always at its peak
+  } dynamic;
+
   /// Address translation of the load and store units: a register for the last page in each port,
   /// after them a table that they share. A miss in both walks the page table in memory.
   struct Tlb {
@@ -247,6 +275,7 @@ struct Machine {
     MappingStrategy strategy = MappingStrategy::kCost;
     MappingObjective objective = MappingObjective::kCycles;
     std::uint32_t on_chip = 1;  ///< 1: results may stay in the scratchpad
+    HeadMixUse head_mix = HeadMixUse::kAuto;
   } mapper;
 
   struct Host {

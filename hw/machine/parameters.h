@@ -45,6 +45,7 @@ enum class Format { kFp16, kInt8 };
 
 struct Cores {
   std::uint32_t cores = 0;         ///< 0: the machine has none
+  std::uint32_t clusters = 1;      ///< rings of so many cores each, with one host
   std::uint32_t issue_cycles = 0;  ///< operands valid and unit free to the first operand
   Chaining chaining = Chaining::kVector;
   HeadOrder heads = HeadOrder::kInterleaved;

@@ -67,7 +67,7 @@ SramSize partial_sums_size(const Machine& machine) {
 
 AreaReport area_of(const Machine& machine) {
   AreaReport report;
-  if (machine.dfx.cores != 0) return report;
+  if (machine.dfx.cores != 0 || machine.dynamic.kind != DynamicKind::kNone) return report;
   const Machine::Area& area = machine.area;
   report.rest = area.rest_mm2;
   if (machine.stream.units != 0) {

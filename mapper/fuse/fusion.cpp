@@ -127,6 +127,7 @@ class GroupBuilder {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       attention_[i] = match_attention(graph_, i, machine_, state.readers);
       if (!attention_[i]) continue;
+      decode(i);
       for (const HeadMixLayer& decoder : attention_[i]->decoders) take(decoder);
       i += attention_[i]->nodes - 1;
     }
@@ -158,6 +159,35 @@ class GroupBuilder {
   }
 
  private:
+  /// Makes the decoders part of the attention that begins with node `first`, where that pays.
+  void decode(std::size_t first) {
+    if (machine_.mapper.head_mix == hw::HeadMixUse::kOff) return;
+    std::optional<AttentionGroup> together =
+        with_decoders(graph_, *attention_[first], first, machine_, state_.readers);
+    if (!together) return;
+    if (machine_.mapper.head_mix == hw::HeadMixUse::kAuto) {
+      const FusionCost::Comparison cost =
+          state_.cost.decoding(*together, *attention_[first], products_of(together->decoders));
+      for (const HeadMixLayer& decoder : together->decoders) {
+        state_.why[decoder.first] = state_.reason(cost);
+      }
+      if (!cost.pays()) return;
+    }
+    attention_[first] = std::move(together);
+  }
+
+  /// What mixes heads as products of the array.
+  [[nodiscard]] std::vector<Group> products_of(const std::vector<HeadMixLayer>& layers) const {
+    std::vector<Group> products;
+    for (const HeadMixLayer& layer : layers) {
+      products.push_back(matmul_group(graph_, layer.first));
+      for (std::size_t i = 1; i < HeadMixLayer::kNodes; ++i) {
+        append(products.back(), layer.first + i, graph_);
+      }
+    }
+    return products;
+  }
+
   void take(const HeadMixLayer& layer) {
     for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) taken_[layer.first + i] = true;
   }
@@ -273,20 +303,21 @@ class GroupBuilder {
   }
 
   void encode(Group& group) {
-    if (group.matmul() == nullptr || hw::is_row_wise(group.chain) || hw::transposes(group.chain))
+    if (machine_.mapper.head_mix == hw::HeadMixUse::kOff || group.matmul() == nullptr ||
+        hw::is_row_wise(group.chain) || hw::transposes(group.chain)) {
       return;
+    }
     EncodedSections sections = encoded_sections(graph_, group, machine_, state_.readers, taken_);
     if (sections.encoders.empty()) return;
     Group fused = group;
     fused.sections = sections;
-    std::vector<Group> products;
+    const FusionCost::Comparison cost =
+        state_.cost.encoding(fused, group, products_of(sections.encoders));
+    const bool forced = machine_.mapper.head_mix == hw::HeadMixUse::kOn && cost.fits;
     for (const HeadMixLayer& encoder : sections.encoders) {
-      products.push_back(matmul_group(graph_, encoder.first));
-      for (std::size_t i = 1; i < HeadMixLayer::kNodes; ++i) {
-        append(products.back(), encoder.first + i, graph_);
-      }
+      state_.why[encoder.first] = state_.reason(cost);
     }
-    if (!state_.cost.encoding(fused, group, products).pays()) return;
+    if (!forced && !cost.pays()) return;
     for (const HeadMixLayer& encoder : sections.encoders) take(encoder);
     group.sections = std::move(sections);
   }

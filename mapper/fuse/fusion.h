@@ -43,9 +43,10 @@ struct Fusion {
 /// between (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too
 /// long goes on in the next group; one on a loaded tensor first before and then after. The
 /// machine's mapper.fusion leaves out stages that may not join at all. On a machine with attention
-/// engines, the attention of a layer is one group, decoders of Q and K included. Encoders of parts
-/// of a projection's result join its stores where the machine has encoder lines and the tiler
-/// expects that to be faster: groups without commands of their own. A function of the host is a
+/// engines, the attention of a layer is one group. Decoders of Q and K join it, and encoders of
+/// parts of a projection's result the projection's stores where the machine has encoder lines, as
+/// groups without commands: layer by layer where that is expected to be faster, or as the machine's
+/// mapper.head_mix says. A function of the host is a
 /// group; what the host does is the graph's choice, not the mapper's. Throws InputError when a
 /// row-wise operator cannot run on this machine at all.
 [[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine,

@@ -8,9 +8,27 @@
 #include "base/units.h"
 #include "mapper/group/fusion_rules.h"
 #include "mapper/place/sharing.h"
+#include "mapper/replay/attention_replay.h"
 #include "mapper/tile/objective.h"
 
 namespace systole::mapper {
+namespace {
+
+/// From row to row of a section of results, in the mean of those that are encoded and the rest.
+std::uint64_t mean_interval(const Group& group, const hw::Machine& machine) {
+  const std::uint32_t cols = group.section_cols();
+  const std::uint64_t sections = group.out.cols / cols;
+  const std::uint64_t plain = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes).per_row;
+  std::uint64_t all = (sections - group.sections.encoders.size()) * plain;
+  for (const HeadMixLayer& encoder : group.sections.encoders) {
+    all += std::max(
+        plain, hw::mix_interval(encoder.mix, encoder.features(), machine.attention.encoder_lines,
+                                machine.attention.macs_per_line));
+  }
+  return ceil_div(all, sections);
+}
+
+}  // namespace
 
 FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine, Tiler& tiler)
     : graph_(graph), machine_(machine), tiler_(tiler) {
@@ -20,9 +38,11 @@ FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine, Ti
 
 std::optional<Tiling> FusionCost::tiling(Group group, const Placement& placement) {
   group.chain.out = graph_.tensors[group.out.tensor].type;
+  TilingProblem problem =
+      tiling_problem(graph_, group, placement, machine_, placement.shares.front());
+  if (!group.sections.encoders.empty()) problem.postop_interval = mean_interval(group, machine_);
   try {
-    return tiler_.choose(
-        tiling_problem(graph_, group, placement, machine_, placement.shares.front()), group.name);
+    return tiler_.choose(problem, group.name);
   } catch (const hw::InputError&) {
     return std::nullopt;
   }
@@ -68,18 +88,18 @@ FusionCost::Comparison FusionCost::compare(const Group& fused,
 
 FusionCost::Comparison FusionCost::after(const Group& fused, const Group& group,
                                          const Group& alone) {
-  // The second pass waits for the first one's last write, and then for its own first read.
+  return compare(fused, {&group, &alone}, placement_, std::floor(hand_over()));
+}
+
+double FusionCost::hand_over() const {
   const std::uint32_t outstanding = machine_.dma.outstanding_reads;
-  const double latency = dma_rate(machine_, outstanding).cycles_per_request * outstanding;
-  return compare(fused, {&group, &alone}, placement_,
-                 static_cast<double>(static_cast<std::uint64_t>(2 * latency)));
+  return 2 * dma_rate(machine_, outstanding).cycles_per_request * outstanding;
 }
 
 double FusionCost::pass_cycles(const Group& alone, bool on_chip) {
-  const std::uint32_t outstanding = machine_.dma.outstanding_reads;
-  const DmaRate rate = dma_rate(machine_, outstanding);
+  const DmaRate rate = dma_rate(machine_, machine_.dma.outstanding_reads);
   // What stays on chip need not be written and read before the next one begins.
-  const double latency = on_chip ? 0.0 : 2 * rate.cycles_per_request * outstanding;
+  const double latency = on_chip ? 0.0 : hand_over();
   // What a separate pass loads is no part of the tiler's memory time.
   const double bytes = static_cast<double>(std::uint64_t{alone.a.rows} * alone.a.cols *
                                            hw::bytes_of(graph_.tensors[alone.a.tensor].type));
@@ -113,7 +133,25 @@ FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& gro
                                             const std::vector<Group>& products) {
   std::vector<const Group*> apart{&group};
   for (const Group& product : products) apart.push_back(&product);
-  return compare(fused, apart, placement_, 0);
+  return compare(fused, apart, placement_, hand_over());
+}
+
+FusionCost::Comparison FusionCost::decoding(const AttentionGroup& together,
+                                            const AttentionGroup& apart,
+                                            const std::vector<Group>& products) {
+  Comparison result;
+  result.fits = true;
+  result.together = static_cast<double>(replay_attention(together, machine_));
+  result.apart = static_cast<double>(replay_attention(apart, machine_)) + hand_over();
+  for (const Group& product : products) {
+    const std::optional<Tiling> part = tiling(product, placement_);
+    if (!part) {
+      result.apart = result.together;
+      return result;
+    }
+    result.apart += static_cast<double>(part->cycles);
+  }
+  return result;
 }
 
 FusionState::FusionState(const model::Graph& network, const hw::Machine& target, Tiler& tiler)

@@ -37,10 +37,17 @@ class FusionCost {
   /// A group that encodes `sections` of its result, or a product for each of the encoders.
   [[nodiscard]] Comparison encoding(const Group& fused, const Group& group,
                                     const std::vector<Group>& products);
+  /// Attention whose decoders are part of it, or a product for each of them before `apart`. Cycles
+  /// by replay (mapper/replay/attention_replay.h), whatever else the mapper wants little of.
+  [[nodiscard]] Comparison decoding(const AttentionGroup& together, const AttentionGroup& apart,
+                                    const std::vector<Group>& products);
 
  private:
   /// Nothing if the group does not fit the machine.
   std::optional<Tiling> tiling(Group group, const Placement& placement);
+  /// Until a pass that reads what another one writes has its first row: the last write, and its own
+  /// first read.
+  [[nodiscard]] double hand_over() const;
   /// What a separate pass of `alone` adds to the tiler's cycles. `on_chip`: its result stays
   /// there.
   [[nodiscard]] double pass_cycles(const Group& alone, bool on_chip);

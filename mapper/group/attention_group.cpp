@@ -226,18 +226,6 @@ std::optional<HeadMixLayer> decoder_of(const Graph& graph, const View& operand,
   return changes ? std::nullopt : std::move(layer);
 }
 
-void take_decoders(const Graph& graph, std::size_t first, const hw::Machine& machine,
-                   const std::vector<unsigned>& readers, AttentionGroup& group) {
-  const std::size_t decoded = group.heads.size() * group.dim;
-  if (std::min(machine.attention.query_kib, machine.attention.key_kib) * hw::kKib < decoded) return;
-  auto query = decoder_of(graph, group.query, group, first, readers);
-  auto key = decoder_of(graph, group.key, group, first, readers);
-  if (!query || !key) return;
-  group.query = query->in;
-  group.key = key->in;
-  group.decoders = {std::move(*query), std::move(*key)};
-}
-
 }  // namespace
 
 std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t first,
@@ -273,8 +261,24 @@ std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t fi
   group.chain = front.chain;
   // The engines write a row of the result while they read others of the operands.
   if (meeting({group.query, group.key, group.value}, {group.out}) != nullptr) return std::nullopt;
-  take_decoders(graph, first, machine, readers, group);
   return group;
+}
+
+std::optional<AttentionGroup> with_decoders(const Graph& graph, const AttentionGroup& group,
+                                            std::size_t first, const hw::Machine& machine,
+                                            const std::vector<unsigned>& readers) {
+  const std::size_t decoded = group.heads.size() * group.dim;
+  if (std::min(machine.attention.query_kib, machine.attention.key_kib) * hw::kKib < decoded) {
+    return std::nullopt;
+  }
+  auto query = decoder_of(graph, group.query, group, first, readers);
+  auto key = decoder_of(graph, group.key, group, first, readers);
+  if (!query || !key) return std::nullopt;
+  AttentionGroup result = group;
+  result.query = query->in;
+  result.key = key->in;
+  result.decoders = {std::move(*query), std::move(*key)};
+  return result;
 }
 
 }  // namespace systole::mapper

@@ -35,11 +35,19 @@ struct AttentionGroup {
 /// them, mask (mapper/group/mask_table.h) or none, deferred softmax, context, stages up to the last
 /// that gives s8. The same stages in all heads, and only such as the engines can run
 /// (hw::runs_on_engines()). Nothing if the nodes there are something else, or more than the engines
-/// can do. Layers that decode Q and K for these heads alone become part of it, if the machine's
-/// buffers hold a decoded token. `readers`: how many nodes read each tensor.
+/// can do. `readers`: how many nodes read each tensor.
 [[nodiscard]] std::optional<AttentionGroup> match_attention(const model::Graph& graph,
                                                             std::size_t first,
                                                             const hw::Machine& machine,
                                                             const std::vector<unsigned>& readers);
+
+/// The same with the layers that decode Q and K for these heads alone as part of it. `group`: as
+/// match_attention() gives it for `first`. Nothing if there are none, or the machine's buffers do
+/// not hold a decoded token.
+[[nodiscard]] std::optional<AttentionGroup> with_decoders(const model::Graph& graph,
+                                                          const AttentionGroup& group,
+                                                          std::size_t first,
+                                                          const hw::Machine& machine,
+                                                          const std::vector<unsigned>& readers);
 
 }  // namespace systole::mapper

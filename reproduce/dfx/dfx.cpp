@@ -37,13 +37,19 @@ void add_shares(Reproduction& reproduction) {
   reproduction.add(dfx_time_section(runs));
   reproduction.add(dfx_order_section());
   reproduction.plots.push_back(dfx_shares_plot(runs));
+  DfxTask token{"345M x4", 4, 2};
+  token.timeline = true;
+  reproduction.plots.push_back(dfx_token_plot(run_dfx({token}).front()));
 }
 
 void add_ideal(Reproduction& reproduction) { reproduction.add(dfx_ideal_section()); }
 
 void add_energy(Reproduction& reproduction) { reproduction.add(dfx_energy_section()); }
 
-void add_batch(Reproduction& reproduction) { reproduction.add(dfx_batch_section()); }
+void add_batch(Reproduction& reproduction) {
+  reproduction.add(dfx_batch_section());
+  reproduction.add(dfx_cluster_section());
+}
 
 void add_checks(Reproduction& reproduction) {
   reproduction.add(dfx_traffic_section());

@@ -38,6 +38,9 @@ struct DfxTask {
   std::vector<std::string> settings = {};  ///< "ring.hop_ns=300"
   std::uint32_t layers = 0;                ///< of the network's, which are alike; 0: all
   std::uint32_t batch = 1;                 ///< texts side by side
+  std::uint32_t requests = 1;              ///< of such texts, all at once
+  bool draws = false;                      ///< the host reads all logits and chooses the token
+  bool timeline = false;                   ///< of the first token after the prompt
 
   [[nodiscard]] std::string size() const { return name.substr(0, name.rfind(" x")); }
   /// All three throw hw::InputError if the name has no cores or no known size.
@@ -58,7 +61,10 @@ struct DfxRun {
   /// Without the host's time.
   [[nodiscard]] double pass_milliseconds() const { return number("pass_ms"); }
   [[nodiscard]] double last_pass_milliseconds() const { return number("last_ms"); }
-  [[nodiscard]] double tokens_per_second() const { return 1e3 * task.output / milliseconds(); }
+  /// Of all requests.
+  [[nodiscard]] double tokens_per_second() const {
+    return 1e3 * task.output * task.requests / milliseconds();
+  }
   /// Cycles of core 0 in that phase, of all passes.
   [[nodiscard]] double cycles(hw::dfx::Phase phase) const {
     return figures.at("phases").at(static_cast<std::size_t>(phase)).get<double>();
@@ -132,6 +138,8 @@ struct LayerOperations {
 [[nodiscard]] ReproductionSection dfx_energy_section();
 /// Texts side by side, and layers divided among the cores.
 [[nodiscard]] ReproductionSection dfx_batch_section();
+/// Several rings at one host.
+[[nodiscard]] ReproductionSection dfx_cluster_section();
 /// A prompt token by token, and together.
 [[nodiscard]] ReproductionSection dfx_prompt_section();
 /// The other sizes, and GPUs.
@@ -154,6 +162,10 @@ struct LayerOperations {
 [[nodiscard]] ReproductionSection dfx_ideal_section();
 /// What has to be exact: exchanges, and bytes over links and from memory.
 [[nodiscard]] ReproductionSection dfx_traffic_section();
+
+/// "dfx_token.png": units of all cores over the time of a token, by phase, and a layer of it
+/// larger. `run`: with a timeline.
+[[nodiscard]] Plot dfx_token_plot(const DfxRun& run);
 
 /// "dfx_shares.png": a pass of each run, in ms by phase.
 [[nodiscard]] Plot dfx_shares_plot(const std::vector<DfxRun>& runs);

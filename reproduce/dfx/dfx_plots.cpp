@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,61 @@ std::string curves_of(const std::vector<DfxCurve>& curves, double unit = 1.0) {
   return data;
 }
 
+/// Core, unit, phase, begin and end of an instruction, as figures_of() keeps them.
+struct Slice {
+  std::uint32_t core, unit, phase;
+  double begin, end;  ///< us since the pass began
+};
+
+std::vector<Slice> slices_of(const DfxRun& run) {
+  const double mhz = run.task.make_machine().core.clock_mhz;
+  std::vector<Slice> slices;
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& one : run.figures.at("timeline")) {
+    slices.push_back({one[0], one[1], one[2], one[3].get<double>() / mhz,
+                      std::max(one[4].get<double>(), one[3].get<double>() + 1) / mhz});
+    first = std::min(first, slices.back().begin);
+  }
+  for (Slice& slice : slices) {
+    slice.begin -= first;
+    slice.end -= first;
+  }
+  return slices;
+}
+
+/// When the exchanges of the first core end, in the order of the pass: four a layer.
+std::vector<double> exchange_ends(const std::vector<Slice>& slices) {
+  std::vector<double> ends;
+  for (const Slice& slice : slices) {
+    const bool router = slice.unit == static_cast<std::uint32_t>(hw::dfx::Unit::kRouter);
+    if (slice.core == 0 && router) ends.push_back(slice.end);
+  }
+  return ends;
+}
+
 }  // namespace
+
+Plot dfx_token_plot(const DfxRun& run) {
+  constexpr std::size_t kExchanges = 4;  // of a layer
+  const std::vector<Slice> slices = slices_of(run);
+  const std::vector<double> ends = exchange_ends(slices);
+  std::string data;
+  for (std::uint32_t phase = 0; phase < hw::dfx::kPhases; ++phase) {
+    std::string rows = "# begin end core unit\n";
+    for (const Slice& slice : slices) {
+      if (slice.phase != phase) continue;
+      rows += fmt::format("{:.3f} {:.3f} {} {}\n", slice.begin, slice.end, slice.core, slice.unit);
+    }
+    data += data_block(fmt::format("phase{}", phase), rows);
+  }
+  std::string names;
+  for (std::size_t i = 0; i < hw::dfx::kPhases; ++i) {
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : " ", name_of(static_cast<hw::dfx::Phase>(i)));
+  }
+  data += fmt::format("names = '{}'\ncores = {}\nfrom = {:.3f}\nto = {:.3f}\n", names,
+                      run.task.cores(), ends.at(kExchanges - 1), ends.at(2 * kExchanges - 1));
+  return {"dfx_token.png", 1200, 900, data, "dfx_token"};
+}
 
 std::vector<Plot> dfx_what_if_plots(const DfxWhatIf& runs) {
   std::string published = "cores \"345M, measured on DFX\"\n";

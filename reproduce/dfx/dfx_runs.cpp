@@ -24,6 +24,13 @@ constexpr double kPsPerMillisecond = 1e9;
 /// Exchanges of a layer come first among a pass's; the one that follows them finds the token.
 constexpr std::uint32_t kLayerExchanges = 4;
 
+/// Core, unit, phase, and the cycles in which the instruction had its unit.
+nlohmann::ordered_json slice_of(const tlm_model::dfx::InstructionTrace& trace) {
+  const hw::dfx::Instruction& instruction = *trace.instruction;
+  return {trace.core, static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op)),
+          static_cast<std::uint32_t>(instruction.phase), trace.times.begin, trace.times.released};
+}
+
 nlohmann::ordered_json figures_of(const DfxTask& task) {
   const hw::Machine machine = task.make_machine();
   GenerationTask generation;
@@ -31,8 +38,19 @@ nlohmann::ordered_json figures_of(const DfxTask& task) {
   generation.prompt.assign(task.input, 0);
   generation.tokens = task.output;
   generation.batch = task.batch;
+  generation.requests = task.requests;
+  // Without values any token will do.
+  if (task.draws) generation.sample = [](const std::vector<hw::Half>&) { return 0U; };
   std::uint64_t syncs = 0, sync_cycles = 0, final_syncs = 0;
+  nlohmann::ordered_json timeline = nlohmann::ordered_json::array();
+  std::uint32_t position = 0;
+  if (task.timeline) {
+    generation.on_pass = [&](std::uint32_t first, const std::vector<hw::dfx::Pass>& /*passes*/) {
+      position = first;
+    };
+  }
   generation.observer = [&](const tlm_model::dfx::InstructionTrace& trace) {
+    if (task.timeline && position == task.input) timeline.push_back(slice_of(trace));
     if (trace.core != 0 || trace.instruction->op != hw::dfx::Opcode::kSync) return;
     if (trace.instruction->exchange >= kLayerExchanges) {
       ++final_syncs;
@@ -54,6 +72,7 @@ nlohmann::ordered_json figures_of(const DfxTask& task) {
                 final_bytes;
   return {{"passes", result.passes},
           {"total_ms", ms(result.total_ps)},
+          {"first_request_ms", ms(result.requests.front().end_ps)},
           {"first_ms", ms(result.first_token_ps)},
           {"pass_ms", ms(result.total_ps - result.host_ps) / static_cast<double>(result.passes)},
           {"last_ms", ms(result.last_pass_ps)},
@@ -61,7 +80,8 @@ nlohmann::ordered_json figures_of(const DfxTask& task) {
           {"syncs", syncs},
           {"sync_us", static_cast<double>(sync_cycles) / machine.core.clock_mhz},
           {"link_bytes", link_bytes},
-          {"hbm_read_bytes", result.hbm_read_bytes}};
+          {"hbm_read_bytes", result.hbm_read_bytes},
+          {"timeline", timeline}};
 }
 
 /// Sizes of GPT-2 as tables name them, by the shapes of model::gpt_shape().

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "reproduce/vitcod/rivals.h"
 #include "reproduce/vitcod/vitcod.h"
 
@@ -33,6 +35,19 @@ double movement_percent(const Json& document, const hw::Machine& machine) {
   const double work = number(document, "engine_cycles") - stalled_cycles(document) +
                       number(document, "decode_cycles");
   return 100.0 * movement / (movement + work);
+}
+
+ImpliedBalance implied_balance(const Json& without, const Json& with,
+                               std::pair<double, double> shares) {
+  const double engines = number(without, "engine_cycles") - stalled_cycles(without);
+  const double movement = engines * shares.first / (1.0 - shares.first);
+  const double rate = number(without, "dram_read_bytes") / movement;
+  const double less = number(with, "dram_read_bytes") / rate;
+  const double decoding = less * (1.0 - shares.second) / shares.second - engines;
+  // A byte of a latent head is a factor of every head's feature.
+  const double macs =
+      (number(with, "query_bytes") + number(with, "key_bytes")) * number(with, "head_count");
+  return {rate, macs / std::max(decoding, 0.0), (less + engines + decoding) / (movement + engines)};
 }
 
 }  // namespace systole::testbench

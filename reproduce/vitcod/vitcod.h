@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -170,6 +171,18 @@ struct VitcodRuns {
 /// rate, to these, the engine cycles without stalls and those of decoding.
 [[nodiscard]] double movement_percent(const nlohmann::ordered_json& document,
                                       const hw::Machine& machine);
+
+/// What the paper's shares of movement, without and with the auto-encoder, say of the two numbers
+/// that it withholds, if nothing overlaps and the engines take ours.
+struct ImpliedBalance {
+  double bytes_per_cycle;  ///< of the memory: movement is the first share without it
+  double decoder_macs;     ///< with it, movement at that rate is the second share
+  double slower;           ///< then: time with the auto-encoder over that without
+};
+/// `shares`: parts, above 0. A balance that needs no decoder at all has infinite MACs.
+[[nodiscard]] ImpliedBalance implied_balance(const nlohmann::ordered_json& without,
+                                             const nlohmann::ordered_json& with,
+                                             std::pair<double, double> shares);
 
 /// SDDMM cycles of all heads one after the other, before any stall, by how the lines share the
 /// work: the cycle contract of hw/attention/timing/attention_cycles.h.

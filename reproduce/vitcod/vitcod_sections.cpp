@@ -96,6 +96,9 @@ ReproductionSection auto_encoder_section(const VitcodSubject& subject, const Vit
   if (!runs.auto_encoder) return vitcod_paper().section("one-head");
   const Json& with = *runs.auto_encoder;
   const Json& without = runs.reordered;
+  const auto part = [](const char* figure) { return vitcod_paper().figure(figure).value / 100.0; };
+  const ImpliedBalance implied =
+      implied_balance(without, with, {part("movement.without"), part("movement.with")});
   return for_mask(
       subject, vitcod_paper().section("auto-encoder",
                                       {{"bytes", number(with, "qkv_bytes")},
@@ -107,6 +110,9 @@ ReproductionSection auto_encoder_section(const VitcodSubject& subject, const Vit
                                        {"movement", movement_percent(with, subject.machine)},
                                        {"stalled", stalled_percent(with, "memory")},
                                        {"stalled, decoding", stalled_percent(with, "decode")},
+                                       {"implied rate", implied.bytes_per_cycle},
+                                       {"implied decoder", implied.decoder_macs},
+                                       {"implied time", implied.slower},
                                        {"energy", microjoules(with)},
                                        {"energy, without", microjoules(without)}},
                                       {{"latent", fmt::format("{}", number(with, "latent_heads"))},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -10,6 +11,7 @@
 #include "model/mask/attention_mask.h"
 #include "testbench/attention/attention_simulation.h"
 #include "testbench/attention/attention_workload.h"
+#include "testbench/attention/dynamic_attention.h"
 #include "testbench/attention/head_split.h"
 #include "testbench/attention/report_attention.h"
 #include "testbench/cli/common/command.h"
@@ -128,8 +130,46 @@ void list_files(const AttentionOptions& options, CommandFiles& files) {
   list_wave_files(options.wave, files);
 }
 
+/// Of a machine that finds its mask while it runs: what is not of attention engines alone.
+void refuse_engines(const AttentionOptions& options) {
+  const std::pair<const char*, bool> found[] = {
+      {"--v-dim", options.v_dim.has_value()},
+      {"--latent-heads", options.latent_heads.has_value()},
+      {"--threshold", options.threshold.has_value()},
+      {"--no-reorder", options.no_reorder},
+      {"--rtl", !options.machine.rtl.empty()},
+      {"--outputs", !options.outputs.empty()},
+      {"--report", !options.report.empty()},
+      {"--wave", !options.wave.path.empty()}};
+  for (const auto& [option, is_given] : found) {
+    if (!is_given) continue;
+    throw hw::InputError(fmt::format("{}: of attention engines, found machine {}", option,
+                                     hw::printable(options.machine.machine)));
+  }
+}
+
+int run_dynamic(const AttentionOptions& options, const hw::Machine& machine) {
+  refuse_engines(options);
+  const model::AttentionMask mask = mask_of(options);
+  JsonOutput stats(options.stats);
+  const DynamicAttention attention = run_dynamic_attention(
+      machine, mask, options.mask.empty() ? "dense" : hw::printable(options.mask),
+      static_cast<std::size_t>(options.dim));
+  nlohmann::ordered_json document = to_json(attention);
+  document["machine_keys"] = machine_json(machine);
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(dynamic_attention_text(attention));
+  }
+  return kExitOk;
+}
+
 int run(const AttentionOptions& options) {
   check_numbers(options);
+  const hw::Machine any_kind = load_machine(options.machine.machine, options.machine.settings);
+  if (any_kind.dynamic.kind != hw::DynamicKind::kNone) return run_dynamic(options, any_kind);
   require_values(options.outputs, options.functional);
   const hw::Machine machine = machine_of(options);
   const model::AttentionMask mask = mask_of(options);
@@ -211,6 +251,7 @@ void add_attention_command(CLI::App& app, Action& action) {
                {"systole attention -m vitcod --tokens 197 --heads 3",
                 "systole attention -m vitcod --mask mask.npy --threshold 50",
                 "systole attention -m vitcod --mask mask.npy --latent-heads 2",
+                "systole attention -m sanger --mask mask.npy",
                 "systole attention -m vitcod --tokens 65 --heads 4 --rtl sparser_line",
                 "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
   set_action(command, action, options, list_files, run);

@@ -50,6 +50,9 @@ hw::Machine machine_of(const GenerateOptions& options) {
     if (options.profile == "ideal") machine.machine = "dfx-ideal";
   }
   if (options.cores) machine.settings.push_back(fmt::format("dfx.cores={}", *options.cores));
+  if (options.clusters) {
+    machine.settings.push_back(fmt::format("dfx.clusters={}", *options.clusters));
+  }
   return load_generation_machine(machine);
 }
 
@@ -192,6 +195,7 @@ int run(const GenerateOptions& options) {
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
   task.batch = options.batch.value_or(1);
+  task.requests = options.requests.value_or(1);
   std::optional<model::Sampler> sampler;
   if (options.top_k != 1) {
     sampler.emplace(
@@ -229,7 +233,7 @@ int run(const GenerateOptions& options) {
   if (!options.timeline.empty()) record(file.emplace(options.timeline).stream());
   if (page.wanted()) record(page.timeline());
   {
-    Progress progress((task.prompt.size() + task.tokens) * task.batch);
+    Progress progress((task.prompt.size() + task.tokens) * task.batch * task.requests);
     task.progress = [&](std::size_t passes) {
       progress.update(passes - 1);
       if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
@@ -275,6 +279,9 @@ void add_generate_command(CLI::App& app, Action& action) {
   add_rtl(command, options->machine);
   command.add_option("--cores", options->cores, "cores in the ring; default: the machine's")
       ->type_name("N");
+  command
+      .add_option("--clusters", options->clusters, "rings of so many cores; default: the machine's")
+      ->type_name("N");
   command.add_option("--profile", options->profile, "of dfx: as measured, or no cost of control")
       ->type_name("dfx|ideal")
       ->check(CLI::IsMember({"dfx", "ideal"}).description(""));
@@ -293,6 +300,10 @@ void add_generate_command(CLI::App& app, Action& action) {
       *command
            .add_option("--batch", options->batch, "texts of the same prompt at once; default: 1")
            ->type_name("N"));
+  require_positive(*command
+                        .add_option("--requests", options->requests,
+                                    "at once, each to the next free ring; default: 1")
+                        ->type_name("N"));
   CLI::Option* const top_k =
       command
           .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <systemc>
 #include <utility>
@@ -21,23 +22,121 @@ namespace {
 using tlm_model::dfx::RingHost;
 using tlm_model::dfx::RingSystem;
 
+/// Rings side by side, to which requests go one after the other.
+class RingClusters {
+ public:
+  RingClusters(const hw::Machine& machine, const GenerationTask& task, const RtlWaves& rtl_waves,
+               RtlReport& rtl)
+      : task_(task) {
+    const auto turns = std::make_shared<tlm_model::dfx::PcieTurns>();
+    const std::uint32_t count = machine.dfx.clusters;
+    for (std::uint32_t c = 0; c < count; ++c) {
+      Cluster& cluster = *clusters_.emplace_back(std::make_unique<Cluster>());
+      cluster.name = count == 1 ? "system" : fmt::format("cluster{}", c);
+      cluster.task = task;
+      if (c != 0) show_nothing(cluster.task);
+      if (task.progress) cluster.task.progress = [this](std::size_t) { task_.progress(++passes_); };
+      cluster.ring = std::make_unique<RingRun>(machine, cluster.task);
+      RingRun& ring = *cluster.ring;
+      cluster.system = std::make_unique<RingSystem>(
+          cluster.name.c_str(), machine,
+          ring.places([&](std::uint32_t core) { return rtl_waves.options(core); }, rtl),
+          task.gpt != nullptr, [&ring](RingHost& host) { return ring.next(host); },
+          std::vector<std::uint64_t>(),
+          tlm_model::dfx::RingCluster{[this, c] { return more(c); }, turns});
+      ring.attach(*cluster.system);
+    }
+  }
+
+  /// Of the first cluster.
+  [[nodiscard]] RingRun& ring() { return *clusters_.front()->ring; }
+  [[nodiscard]] RingSystem& system() { return *clusters_.front()->system; }
+
+  [[nodiscard]] bool done() const {
+    return std::all_of(clusters_.begin(), clusters_.end(),
+                       [](const auto& cluster) { return cluster->system->done(); });
+  }
+  [[nodiscard]] std::vector<hw::BlockReport> reports() {
+    std::vector<hw::BlockReport> all;
+    for (const auto& cluster : clusters_) {
+      for (hw::BlockReport& report : cluster->system->reports()) {
+        if (clusters_.size() > 1) report.name.insert(0, cluster->name + ".");
+        all.push_back(std::move(report));
+      }
+    }
+    return all;
+  }
+  [[nodiscard]] std::string fault() {
+    for (const auto& cluster : clusters_) {
+      if (std::string fault = cluster->system->fault(); !fault.empty()) return fault;
+    }
+    return {};
+  }
+  [[nodiscard]] Generation result() {
+    Generation result = ring().result();
+    result.requests = served_;
+    result.tokens = served_.front().texts.front();
+    result.others.assign(served_.front().texts.begin() + 1, served_.front().texts.end());
+    return result;
+  }
+
+ private:
+  struct Cluster {
+    std::string name;
+    GenerationTask task;
+    std::unique_ptr<RingRun> ring;
+    std::unique_ptr<RingSystem> system;
+    std::optional<std::size_t> serves;  ///< among served_
+  };
+
+  /// What is shown is the first request's.
+  static void show_nothing(GenerationTask& task) {
+    task.observer = nullptr;
+    task.on_token = nullptr;
+    task.on_pass = nullptr;
+    task.on_logits = nullptr;
+  }
+
+  /// Ends the request that a cluster serves, and begins the next one, if there is one.
+  bool more(std::uint32_t c) {
+    Cluster& cluster = *clusters_[c];
+    const std::uint64_t now = sc_core::sc_time_stamp().value();
+    if (cluster.serves) {
+      ServedRequest& served = served_[*cluster.serves];
+      served.first_token_ps = cluster.ring->first_token_ps();
+      served.end_ps = now;
+      served.texts = cluster.ring->generated();
+      cluster.serves.reset();
+      show_nothing(cluster.task);
+      cluster.ring->restart();
+    }
+    if (served_.size() == task_.requests) return false;
+    cluster.serves = served_.size();
+    served_.emplace_back().cluster = c;
+    served_.back().begin_ps = now;
+    return true;
+  }
+
+  const GenerationTask& task_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::vector<ServedRequest> served_;
+  std::size_t passes_ = 0;
+};
+
 Generation run(const hw::Machine& machine, const GenerationTask& task, const RtlWaves& rtl_waves) {
-  RingRun ring(machine, task);
   RtlReport rtl;
-  RingSystem system("system", machine,
-                    ring.places([&](std::uint32_t core) { return rtl_waves.options(core); }, rtl),
-                    task.gpt != nullptr, [&](RingHost& host) { return ring.next(host); });
-  ring.attach(system);
+  RingClusters clusters(machine, task, rtl_waves, rtl);
   std::unique_ptr<Wave> wave;
   if (!task.wave.path.empty()) {
+    RingSystem& system = clusters.system();
     std::vector<WaveCore> cores;
     for (std::size_t i = 0; i < system.cores(); ++i) cores.push_back({system.core(i).basename()});
     wave = std::make_unique<Wave>(task.wave, std::move(cores), machine.core.clock_mhz);
-    ring.set_wave(wave.get());
+    clusters.ring().set_wave(wave.get());
   }
-  const MachineRun machine_run = run_machine(system);
-  if (const std::string fault = system.fault(); !fault.empty()) throw hw::InputError(fault);
-  Generation result = ring.result();
+  const MachineRun machine_run = run_machine(clusters);
+  if (const std::string fault = clusters.fault(); !fault.empty()) throw hw::InputError(fault);
+  Generation result = clusters.result();
   static_cast<MachineRun&>(result) = machine_run;
   if (wave) {
     wave->write();
@@ -51,6 +150,11 @@ Generation run(const hw::Machine& machine, const GenerationTask& task, const Rtl
 }  // namespace
 
 Generation generate(const hw::Machine& machine, const GenerationTask& task) {
+  if (!task.wave.path.empty() && machine.dfx.clusters != 1) {
+    throw hw::InputError(
+        fmt::format("dfx.clusters: found {}, expected 1 with a waveform, which shows one ring",
+                    machine.dfx.clusters));
+  }
   RtlWaves rtl_waves(task.wave.path, machine);
   Generation result = run(machine, task, rtl_waves);
   rtl_waves.write();

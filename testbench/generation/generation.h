@@ -28,6 +28,9 @@ struct GenerationTask {
   /// Texts side by side, at least one: so many that go on from the prompt, or of `texts`, which are
   /// then of one length each time.
   std::uint32_t batch = 1;
+  /// So often the texts are asked for, all at once, at least one: each request goes to the cluster
+  /// that is free first.
+  std::uint32_t requests = 1;
   /// The next token of these logits, which the host reads for it; empty: the cores choose the
   /// largest themselves.
   std::function<std::uint32_t(const std::vector<hw::Half>& logits)> sample;
@@ -47,15 +50,23 @@ struct GenerationTask {
   RtlOptions rtl;    ///< of blocks in RTL: which are users' own
 };
 
+/// What became of a request; times since the host's start, when all were asked for.
+struct ServedRequest {
+  std::uint32_t cluster = 0;
+  std::uint64_t begin_ps = 0, first_token_ps = 0, end_ps = 0;
+  std::vector<std::vector<std::uint32_t>> texts;  ///< tokens generated
+};
+
 struct Generation : MachineRun {
+  std::vector<ServedRequest> requests;             ///< in the order in which they were begun
   std::vector<std::uint32_t> tokens;               ///< generated, of the first text
-  std::vector<std::vector<std::uint32_t>> others;  ///< of the other texts
+  std::vector<std::vector<std::uint32_t>> others;  ///< of the other texts of the first request
   std::vector<std::vector<hw::Half>> logits;       ///< of each of them, if they were to be kept
-  std::uint64_t passes = 0;
+  std::uint64_t passes = 0;                        ///< of the first cluster
   std::uint64_t total_ps = 0;        ///< from the host's start to its notice of the end
   std::uint64_t first_token_ps = 0;  ///< until the first token was chosen
   std::uint64_t last_pass_ps = 0;    ///< the last token's pass
-  std::uint64_t host_ps = 0;
+  std::uint64_t host_ps = 0;         ///< this and what follows: of the first cluster
   std::array<std::uint64_t, hw::dfx::kPhases> phases{};  ///< cycles of core 0
   std::vector<std::uint64_t> link_bytes;                 ///< by link
   std::uint64_t weight_bytes = 0;                        ///< of core 0's HBM that are weights

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "testbench/common/text.h"
@@ -27,7 +28,44 @@ std::string key_of(Phase phase) {
 
 double mean_pass_milliseconds(const GenerationReport& report) {
   const Generation& g = report.generation;
-  return static_cast<double>(g.total_ps - g.host_ps) / kPsPerMs / static_cast<double>(g.passes);
+  std::uint64_t end = 0;  // of the first cluster
+  for (const ServedRequest& request : g.requests) {
+    if (request.cluster == 0) end = std::max(end, request.end_ps);
+  }
+  return static_cast<double>(end - g.host_ps) / kPsPerMs / static_cast<double>(g.passes);
+}
+
+/// From the start, when all requests were there, to the end of one.
+struct RequestTimes {
+  double mean = 0, longest = 0;  ///< ms
+};
+RequestTimes request_times(const Generation& generation) {
+  RequestTimes times;
+  for (const ServedRequest& request : generation.requests) {
+    const double ms = static_cast<double>(request.end_ps) / kPsPerMs;
+    times.mean += ms / static_cast<double>(generation.requests.size());
+    times.longest = std::max(times.longest, ms);
+  }
+  return times;
+}
+
+std::string requests_text(const GenerationReport& report) {
+  const RequestTimes times = request_times(report.generation);
+  return fmt::format("{} on {}, {:.3f} ms from the start in the mean, {:.3f} ms the longest",
+                     report.generation.requests.size(),
+                     counted(report.machine.dfx.clusters, "cluster"), times.mean, times.longest);
+}
+
+nlohmann::ordered_json requests_json(const Generation& generation) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  const auto ms = [](std::uint64_t ps) { return static_cast<double>(ps) / kPsPerMs; };
+  for (const ServedRequest& request : generation.requests) {
+    all.push_back({{"cluster", request.cluster},
+                   {"begin_milliseconds", ms(request.begin_ps)},
+                   {"first_token_milliseconds", ms(request.first_token_ps)},
+                   {"end_milliseconds", ms(request.end_ps)}});
+  }
+  return all;
 }
 
 std::string shares_text(const GenerationReport& report) {
@@ -57,11 +95,11 @@ double GenerationReport::first_token_milliseconds() const {
   return static_cast<double>(generation.first_token_ps) / kPsPerMs;
 }
 double GenerationReport::tokens_per_second() const {
-  const std::size_t texts = 1 + generation.others.size();
+  const std::size_t texts = (1 + generation.others.size()) * generation.requests.size();
   return static_cast<double>(texts * generation.tokens.size()) / milliseconds() * 1e3;
 }
 double GenerationReport::tokens_per_joule() const {
-  return tokens_per_second() / (machine.dfx.board_watts * machine.dfx.cores);
+  return tokens_per_second() / (machine.dfx.board_watts * machine.dfx.cores * machine.dfx.clusters);
 }
 double GenerationReport::share(Phase phase) const {
   const auto& phases = generation.phases;
@@ -94,6 +132,9 @@ std::string generation_text(const GenerationReport& report) {
                                        ? "sharing weights"
                                        : "one after the other"));
   }
+  if (g.requests.size() > 1 || machine.dfx.clusters > 1) {
+    facts.add("requests", requests_text(report));
+  }
   facts.add("speed", fmt::format("{:.2f} tokens/s, {:.4f} tokens/J ({} W a board)",
                                  report.tokens_per_second(), report.tokens_per_joule(),
                                  machine.dfx.board_watts));
@@ -122,12 +163,14 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
   nlohmann::ordered_json json;
   json["machine"] = report.machine.name;
   json["cores"] = report.machine.dfx.cores;
+  json["clusters"] = report.machine.dfx.clusters;
   json["profile"] = report.machine.dfx.issue_cycles == 0 ? "ideal" : "calibrated";
   json["model"] = report.model;
   json["functional"] = report.functional;
   json["input_tokens"] = report.input_tokens;
   json["output_tokens"] = g.tokens.size();
   json["batch"] = 1 + g.others.size();
+  json["requests"] = requests_json(g);
   json["passes"] = g.passes;
   json["milliseconds"] = report.milliseconds();
   json["first_token_milliseconds"] = report.first_token_milliseconds();

@@ -21,7 +21,7 @@ struct GenerationReport {
 
   [[nodiscard]] double milliseconds() const;
   [[nodiscard]] double first_token_milliseconds() const;
-  /// Tokens that were generated, of all texts, over all time.
+  /// Tokens that were generated, of all texts of all requests, over all time.
   [[nodiscard]] double tokens_per_second() const;
   /// Of what the boards take in that time.
   [[nodiscard]] double tokens_per_joule() const;

@@ -76,6 +76,14 @@ std::vector<RingPlace> RingRun::places(const std::function<RtlOptions(std::uint3
   return places;
 }
 
+void RingRun::restart() {
+  for (std::vector<std::uint32_t>& text : generated_) text.clear();
+  first_token_ps_ = 0;
+  window_ = 0;
+  position_ = turn_ = 0;
+  step_ = {};
+}
+
 void RingRun::attach(tlm_model::dfx::RingSystem& system) {
   system_ = &system;
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task_.observer;
@@ -203,7 +211,8 @@ void RingRun::take_logits(RingHost& host, const PassRow& row, std::uint32_t numb
     token = largest(number);
   }
   if (row.text == 0 && tokens.empty()) {
-    result_.first_token_ps = sc_core::sc_time_stamp().value();
+    first_token_ps_ = sc_core::sc_time_stamp().value();
+    if (result_.first_token_ps == 0) result_.first_token_ps = first_token_ps_;
   }
   tokens.push_back(token);
   if (row.text == 0 && task_.on_token) task_.on_token(token);

@@ -27,6 +27,14 @@ class RingRun {
       const std::function<RtlOptions(std::uint32_t core)>& rtl, RtlReport& report) const;
   /// The next pass of each core; none: the end.
   [[nodiscard]] std::vector<const hw::dfx::Pass*> next(tlm_model::dfx::RingHost& host);
+  /// The texts again, as if nothing had been generated.
+  void restart();
+  /// So far, by text.
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& generated() const {
+    return generated_;
+  }
+  /// When the first token of the first text was chosen, since the last start; 0: it was not.
+  [[nodiscard]] std::uint64_t first_token_ps() const { return first_token_ps_; }
   /// Before it runs: fills the memories of the cards.
   void attach(tlm_model::dfx::RingSystem& system);
   /// What is in the DDR of each core before the first pass, where that is a part of a memory at
@@ -76,10 +84,11 @@ class RingRun {
   tlm_model::dfx::RingSystem* system_ = nullptr;
   Wave* wave_ = nullptr;
   std::vector<std::vector<std::uint32_t>> generated_;  ///< by text
-  std::size_t window_ = 0;                             ///< of task.texts: the first that runs now
-  std::uint32_t position_ = 0;                         ///< tokens so far, of the texts side by side
-  std::uint32_t turn_ = 0;                             ///< the first of them that is yet to come
-  Step step_;                                          ///< the last one
+  std::uint64_t first_token_ps_ = 0;
+  std::size_t window_ = 0;      ///< of task.texts: the first that runs now
+  std::uint32_t position_ = 0;  ///< tokens so far, of the texts side by side
+  std::uint32_t turn_ = 0;      ///< the first of them that is yet to come
+  Step step_;                   ///< the last one
 };
 
 }  // namespace systole::testbench

@@ -30,6 +30,13 @@ constexpr std::array<std::string_view, 12> kRingKeys = {"dram",
                                                         "backend.mpu_tree",
                                                         "backend.ring_router"};
 
+/// Sections of an attention accelerator that finds its mask; of `core` the clock alone.
+bool is_dynamic_key(const hw::MachineKey& key) {
+  const std::string_view section = hw::section_of(key.path);
+  return section.empty() || section == "dynamic" || section == "energy" ||
+         key.path == "core.clock_mhz";
+}
+
 bool is_ring_key(const hw::MachineKey& key) {
   const std::string_view section = hw::section_of(key.path);
   return section.empty() ||
@@ -47,6 +54,18 @@ std::string ring_summary(const hw::Machine& machine) {
       gbytes, machine.core.clock_mhz, machine.dfx.issue_cycles, machine.ring.hop_ns);
 }
 
+std::string dynamic_summary(const hw::Machine& machine) {
+  const hw::Machine::Dynamic& d = machine.dynamic;
+  const std::string rest =
+      fmt::format("{} MHz, {:.0f} GB/s; attention alone", machine.core.clock_mhz, d.gbyte_per_s);
+  if (d.kind == hw::DynamicKind::kSanger) {
+    return fmt::format("Sanger's array of {} x {} elements, {}, {}", d.rows, d.row_pes,
+                       d.own_predictor ? "own predictor" : "no predictor beside it", rest);
+  }
+  return fmt::format("SpAtten's {} and {} MACs, top-k engine of {} lanes, {}", d.key_macs,
+                     d.value_macs, d.top_k_lanes, rest);
+}
+
 }  // namespace
 
 ordered_json machine_value(const hw::MachineKey& key, const hw::Machine& machine) {
@@ -62,13 +81,17 @@ ordered_json machine_value(const hw::MachineKey& key, const hw::Machine& machine
 std::vector<const hw::MachineKey*> keys_that_matter(const hw::Machine& machine) {
   std::vector<const hw::MachineKey*> keys;
   for (const hw::MachineKey& key : hw::machine_keys()) {
-    if (machine.dfx.cores == 0 || is_ring_key(key)) keys.push_back(&key);
+    const bool matters = machine.dfx.cores != 0                           ? is_ring_key(key)
+                         : machine.dynamic.kind != hw::DynamicKind::kNone ? is_dynamic_key(key)
+                                                                          : true;
+    if (matters) keys.push_back(&key);
   }
   return keys;
 }
 
 std::string machine_summary(const hw::Machine& machine) {
   if (machine.dfx.cores != 0) return ring_summary(machine);
+  if (machine.dynamic.kind != hw::DynamicKind::kNone) return dynamic_summary(machine);
   const auto& words = hw::find_machine_key("array.dataflow")->words;
   return fmt::format("{} x {} {} array, {} KiB scratchpad, {} KiB accumulator, {} MHz",
                      machine.array.rows, machine.array.cols,

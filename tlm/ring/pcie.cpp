@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "tlm/common/time.h"
 
@@ -16,8 +17,12 @@ std::uint64_t rounded_ps(double ns) { return static_cast<std::uint64_t>(std::llr
 
 }  // namespace
 
-Pcie::Pcie(const sc_core::sc_module_name& name, const hw::dfx::Pcie& params)
-    : sc_module(name), params_(params), account_("ps", {}) {
+Pcie::Pcie(const sc_core::sc_module_name& name, const hw::dfx::Pcie& params,
+           std::shared_ptr<PcieTurns> turns)
+    : sc_module(name),
+      params_(params),
+      account_("ps", {}),
+      turns_(turns != nullptr ? std::move(turns) : std::make_shared<PcieTurns>()) {
   require_ps_resolution();
   host.register_b_transport(this, &Pcie::b_transport);
   host.register_transport_dbg(this, &Pcie::transport_dbg);
@@ -30,14 +35,12 @@ void Pcie::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& dela
   const unsigned bytes = payload.get_data_length();
   std::uint64_t end = answered + rounded_ps(params_.latency_ns);
   if (bytes > kHeaderBytes) {
-    if (since_ps_ + rounded_ps(taken_ns_) <= answered) {
-      since_ps_ = answered;
-      taken_ns_ = 0.0;
-    }
-    taken_ns_ += static_cast<double>(bytes) / params_.gbyte_per_s;
-    account_.idle_until(since_ps_);
-    account_.busy_until(since_ps_ + rounded_ps(taken_ns_));
-    end = since_ps_ + rounded_ps(taken_ns_ + params_.latency_ns);
+    PcieTurns& turns = *turns_;
+    if (turns.since_ps + rounded_ps(turns.taken_ns) <= answered) turns = {answered, 0.0};
+    account_.idle_until(turns.since_ps + rounded_ps(turns.taken_ns));
+    turns.taken_ns += static_cast<double>(bytes) / params_.gbyte_per_s;
+    account_.busy_until(turns.since_ps + rounded_ps(turns.taken_ns));
+    end = turns.since_ps + rounded_ps(turns.taken_ns + params_.latency_ns);
   }
   ++requests_;
   bytes_ += bytes;

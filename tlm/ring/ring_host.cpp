@@ -12,12 +12,13 @@
 namespace systole::tlm_model::dfx {
 
 RingHost::RingHost(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                   std::vector<HostedCore> cores, Next next)
+                   std::vector<HostedCore> cores, Next next, More more)
     : sc_module(name),
       interrupts("interrupts", cores.size()),
       machine_(machine),
       cores_(std::move(cores)),
-      next_(std::move(next)) {
+      next_(std::move(next)),
+      more_(std::move(more)) {
   SC_HAS_PROCESS(RingHost);
   SC_THREAD(run);
 }
@@ -93,23 +94,38 @@ std::uint64_t RingHost::finish(std::size_t core) {
   return status;
 }
 
-void RingHost::run() {
+bool RingHost::work() {
   // Configuration and start.
   std::uint64_t program = cores_.front().program;
   const std::uint64_t first = cores_.front().registers;
   spend(access(pcie, tlm::TLM_WRITE_COMMAND, first + CoreRegisters::kProgram, program));
   ends_.push_back(to_ps(sc_core::sc_time_stamp()));
-  for (bool faulty = false; !faulty;) {
+  bool faulty = false;
+  while (!faulty) {
     const std::vector<const hw::dfx::Pass*> passes = next_(*this);
-    if (passes.empty() || !start(passes)) break;
+    if (passes.empty()) break;
+    if (!start(passes)) {
+      faulty = true;
+      break;
+    }
     for (std::size_t i = 0; i < cores_.size(); ++i) {
       faulty = (finish(i) & CoreRegisters::kFault) != 0 || faulty;
     }
     ends_.push_back(to_ps(sc_core::sc_time_stamp()));
   }
-  // What tells the host that it is done; nothing follows.
+  // What tells the host that it is done.
   std::uint64_t status = 0;
   spend(access(pcie, tlm::TLM_READ_COMMAND, first + CoreRegisters::kStatus, status));
+  return !faulty;
+}
+
+void RingHost::run() {
+  if (more_) {
+    while (more_() && work()) {
+    }
+  } else {
+    work();
+  }
   done_ = true;
 }
 

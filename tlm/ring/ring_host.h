@@ -37,9 +37,13 @@ class RingHost : public sc_core::sc_module {
   /// first), at the simulated time of that. It may call read(). What is in the passes must live
   /// until they are asked for again.
   using Next = std::function<std::vector<const hw::dfx::Pass*>(RingHost& host)>;
+  /// Whether there is work for the cores, asked at first and whenever the host has learnt of the
+  /// end of some: each is configured, runs passes until there is no next one, and is read back.
+  using More = std::function<bool()>;
 
+  /// `more`: empty: there is one work.
   RingHost(const sc_core::sc_module_name& name, const hw::Machine& machine,
-           std::vector<HostedCore> cores, Next next);
+           std::vector<HostedCore> cores, Next next, More more = {});
 
   struct Range {
     std::uint64_t address = 0;  ///< on the cards' bus
@@ -49,7 +53,7 @@ class RingHost : public sc_core::sc_module {
   /// Reads over PCIe, all asked for at once, and waits until everything has come.
   void read(const std::vector<Range>& ranges);
 
-  /// When each pass ended, ps: the first entry is the start.
+  /// When each pass ended, ps; before those of a work, its start.
   [[nodiscard]] const std::vector<std::uint64_t>& ends() const { return ends_; }
   /// Spent on PCIe.
   [[nodiscard]] std::uint64_t host_ps() const { return host_ps_; }
@@ -62,6 +66,8 @@ class RingHost : public sc_core::sc_module {
   using Socket = tlm_utils::simple_initiator_socket<RingHost>;
 
   void run();
+  /// One work. False: a core had no program that it can run.
+  bool work();
   /// Writes the program of each core, and starts them all; false, with the reason in problem(): it
   /// does not fit.
   bool start(const std::vector<const hw::dfx::Pass*>& passes);
@@ -79,6 +85,7 @@ class RingHost : public sc_core::sc_module {
   const hw::Machine machine_;
   const std::vector<HostedCore> cores_;
   Next next_;
+  More more_;
   std::vector<std::uint64_t> ends_;
   std::uint64_t host_ps_ = 0;
   bool done_ = false;

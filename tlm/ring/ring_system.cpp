@@ -90,17 +90,17 @@ std::vector<hw::BlockReport> RingBoard::reports() {
 
 RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
                        std::vector<RingPlace> places, bool functional, RingHost::Next next,
-                       const std::vector<std::uint64_t>& shared_ddr)
+                       const std::vector<std::uint64_t>& shared_ddr, RingCluster cluster)
     : RingSystem(name, machine, hosted(machine, places), std::move(places), functional,
-                 std::move(next), shared_ddr) {}
+                 std::move(next), shared_ddr, std::move(cluster)) {}
 
 RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
                        std::vector<HostedCore> hosted, std::vector<RingPlace>&& places,
                        bool functional, RingHost::Next next,
-                       const std::vector<std::uint64_t>& shared_ddr)
+                       const std::vector<std::uint64_t>& shared_ddr, RingCluster&& cluster)
     : RingBoard(name, machine, std::move(places), functional, shared_ddr),
-      pcie("pcie", machine.pcie),
-      host("host", machine, std::move(hosted), std::move(next)) {
+      pcie("pcie", machine.pcie, std::move(cluster.turns)),
+      host("host", machine, std::move(hosted), std::move(next), std::move(cluster.more)) {
   host.pcie.bind(pcie.host);
   pcie.card.bind(bus.initiators);
   host.card.bind(bus.initiators);

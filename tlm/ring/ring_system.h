@@ -59,7 +59,14 @@ class RingBoard : public sc_core::sc_module {
   std::vector<std::unique_ptr<RingLink>> to_right_, to_left_;  ///< of core i
 };
 
-/// The cards, and a host behind PCIe. As a part of a larger system, `shared_ddr` of its cores.
+/// What a host of one ring shares with those of others: `more` work, and the turns of its link.
+struct RingCluster {
+  RingHost::More more;
+  std::shared_ptr<PcieTurns> turns;
+};
+
+/// The cards, and a host behind PCIe. As a part of a larger system, `shared_ddr` of its cores; one
+/// of several clusters has a `cluster`.
 class RingSystem : public RingBoard {
  public:
   Pcie pcie;
@@ -67,7 +74,7 @@ class RingSystem : public RingBoard {
 
   RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<RingPlace> places, bool functional, RingHost::Next next,
-             const std::vector<std::uint64_t>& shared_ddr = {});
+             const std::vector<std::uint64_t>& shared_ddr = {}, RingCluster cluster = {});
 
   /// The host knows that the last pass has ended.
   [[nodiscard]] bool done() const { return host.done(); }
@@ -79,7 +86,8 @@ class RingSystem : public RingBoard {
  private:
   RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<HostedCore> hosted, std::vector<RingPlace>&& places, bool functional,
-             RingHost::Next next, const std::vector<std::uint64_t>& shared_ddr);
+             RingHost::Next next, const std::vector<std::uint64_t>& shared_ddr,
+             RingCluster&& cluster);
 };
 
 }  // namespace systole::tlm_model::dfx

@@ -108,6 +108,13 @@ void require_tiles(const MachineOptions& options, const hw::Machine& machine) {
         "systole layer --help",
         hw::printable(options.machine), machine.stream.units));
   }
+  if (machine.dynamic.kind != hw::DynamicKind::kNone) {
+    throw hw::InputError(fmt::format(
+        "{}: dynamic.kind: found {}, expected none: it runs attention alone, see systole attention "
+        "--help",
+        hw::printable(options.machine),
+        machine.dynamic.kind == hw::DynamicKind::kSanger ? "sanger" : "spatten"));
+  }
 }
 
 /// Those of `settings` that `wanted` takes, by their sections.

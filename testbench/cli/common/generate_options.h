@@ -13,12 +13,12 @@ namespace systole::testbench {
 /// What `systole generate` was asked for.
 struct GenerateOptions {
   MachineOptions machine;
-  std::optional<std::uint32_t> cores;
+  std::optional<std::uint32_t> cores, clusters;
   std::string profile;
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
-  std::optional<std::uint32_t> batch;
+  std::optional<std::uint32_t> batch, requests;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = 1;

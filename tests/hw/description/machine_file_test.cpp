@@ -119,7 +119,8 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "m.toml:1:8: name: found \"two words\", expected a name of letters, digits, '.', '_' and "
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
-      "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, l2, "
+      "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, dynamic, bus, "
+      "l2, "
       "memory, "
       "dram, mapper, host, "
       "energy, area, "
@@ -210,7 +211,7 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
       // Base
       {"base = 'unheard-of'",
        "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, "
-       "gemmini-firesim, ita, survey, tiny, transformer or vitcod"},
+       "gemmini-firesim, ita, sanger, spatten, survey, tiny, transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
       {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected dfx,"},
       // TOML
@@ -349,7 +350,8 @@ TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
                 directory.path("machines/a.toml") +
                 ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
                 "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
-                "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, "
+                "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, "
+                "dynamic, bus, "
                 "l2, memory, "
                 "dram, mapper, host, "
                 "energy, area, backend, dfx, matrix, vector, hbm, ring, pcie");

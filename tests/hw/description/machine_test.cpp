@@ -56,7 +56,7 @@ KeyValue other_value(const MachineKey& key) {
     case Kind::kWord:
       break;
   }
-  return std::int64_t{1};
+  return now == KeyValue(std::int64_t{1}) ? std::int64_t{0} : std::int64_t{1};
 }
 
 std::string set_error(const std::string& assignment) {
@@ -124,12 +124,12 @@ TEST(MachineKeys, CoverEveryField) {
           section("postop", &M::postop), section("preop", &M::preop),
           section("datapath", &M::datapath), section("attention", &M::attention),
           section("dma", &M::dma), section("unroller", &M::unroller), section("stream", &M::stream),
-          section("memory", &M::memory), section("tlb", &M::tlb), section("bus", &M::bus),
-          section("l2", &M::l2), section("dram", &M::dram), section("mapper", &M::mapper),
-          section("host", &M::host), section("energy", &M::energy), section("area", &M::area),
-          section("dfx", &M::dfx), section("matrix", &M::matrix), section("vector", &M::vector),
-          section("hbm", &M::hbm), section("ring", &M::ring), section("pcie", &M::pcie),
-          section("backend", &M::backend)));
+          section("dynamic", &M::dynamic), section("memory", &M::memory), section("tlb", &M::tlb),
+          section("bus", &M::bus), section("l2", &M::l2), section("dram", &M::dram),
+          section("mapper", &M::mapper), section("host", &M::host), section("energy", &M::energy),
+          section("area", &M::area), section("dfx", &M::dfx), section("matrix", &M::matrix),
+          section("vector", &M::vector), section("hbm", &M::hbm), section("ring", &M::ring),
+          section("pcie", &M::pcie), section("backend", &M::backend)));
 }
 
 TEST(MachineKeys, EachChangesItsOwnFieldOnly) {
@@ -150,12 +150,16 @@ TEST(MachineKeys, WordsFollowTheEnumerations) {
   for (const char* setting :
        {"array.dataflow=output-stationary", "array.overlap=preload", "backend.systolic_array=rtl",
         "backend.i_sqrt=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
-        "mapper.strategy=gemmini", "dma.slots=completion", "l2.replacement=random"}) {
+        "mapper.strategy=gemmini", "dma.slots=completion", "l2.replacement=random",
+        "mapper.head_mix=off", "dynamic.kind=spatten", "dynamic.prunes=tokens"}) {
     set_key(m, setting);
   }
   EXPECT_EQ(m.array.dataflow, Dataflow::kOutputStationary);
   EXPECT_EQ(m.array.overlap, ArrayOverlap::kPreload);
   EXPECT_EQ(m.mapper.strategy, MappingStrategy::kGemmini);
+  EXPECT_EQ(m.mapper.head_mix, HeadMixUse::kOff);
+  EXPECT_EQ(m.dynamic.kind, DynamicKind::kSpatten);
+  EXPECT_EQ(m.dynamic.prunes, DynamicPruning::kTokens);
   EXPECT_EQ(m.dma.slots, SlotOrder::kCompletion);
   EXPECT_EQ(m.l2.replacement, Replacement::kRandom);
   EXPECT_EQ(m.backend.systolic_array, Backend::kRtl);
@@ -244,6 +248,7 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"stream.units", {"stream.units=24"}},
       {"stream.weight_bytes", {"stream.units=16", "stream.weight_bytes=2048"}},
       {"stream.units", {"stream.units=16", "dfx.cores=1"}},
+      {"dynamic.kind", {"dynamic.kind=sanger", "attention.lines=32"}},
       {"unroller.loops", {"unroller.loops=1"}},
       {"unroller.loops", {"unroller.loops=2", "array.cols=8"}},
       {"unroller.loops", {"unroller.loops=2", "array.dataflow=output-stationary"}},
@@ -351,9 +356,10 @@ class MachinePresets : public testing::Test {
 };
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
-  EXPECT_EQ(machine_presets(), (std::vector<std::string>{
-                                   "dfx", "dfx-ideal", "gemmini", "gemmini-bare", "gemmini-firesim",
-                                   "ita", "survey", "tiny", "transformer", "vitcod"}));
+  EXPECT_EQ(machine_presets(),
+            (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "gemmini-bare",
+                                      "gemmini-firesim", "ita", "sanger", "spatten", "survey",
+                                      "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

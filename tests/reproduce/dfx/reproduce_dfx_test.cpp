@@ -50,7 +50,7 @@ TEST(ReproduceDfx, ATokenCostsTheBoardsForItsPass) {
 
 TEST(ReproduceDfx, ABatchGainsWhereWeightsOrTimeAreShared) {
   const json document = rows_of("batch");
-  EXPECT_EQ(document["by_class"]["follows"]["passed"], 2);
+  EXPECT_EQ(document["by_class"]["follows"]["passed"], 6);
   const double one = dfx_ours(document, "serial, 1 text");
   EXPECT_NEAR(dfx_ours(document, "serial, 32 texts"), one, 0.02 * one);
   EXPECT_GT(dfx_ours(document, "shared, 32 texts"), 1.05 * one);
@@ -59,6 +59,12 @@ TEST(ReproduceDfx, ABatchGainsWhereWeightsOrTimeAreShared) {
   // A token of a text takes a step; 32 of them are generated in it.
   EXPECT_NEAR(dfx_ours(document, "pipelined, 32 texts: a step"),
               32e3 / dfx_ours(document, "pipelined, 32 texts"), 1e-6);
+  // Two rings share the host's link alone.
+  EXPECT_NEAR(dfx_ours(document, "two rings"), 2 * dfx_ours(document, "one ring"), 0.5);
+  EXPECT_NEAR(dfx_ours(document, "one ring: the last request"),
+              2 * dfx_ours(document, "two rings: the last request"), 0.01);
+  EXPECT_LT(dfx_ours(document, "at 0.1 GB/s: two over one"), 1.95);
+  EXPECT_GT(dfx_ours(document, "drawn: two rings over one"), 1.99);
 }
 
 TEST(ReproduceDfx, BoundsAreThoseOfTheSizes) {

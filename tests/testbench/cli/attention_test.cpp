@@ -273,5 +273,35 @@ TEST_F(AttentionCommand, EveryNameIsDocumentedAndNoOther) {
   test::expect_documented(mask_json({"--latent-heads", "2"}), "docs/attention.md");
 }
 
+TEST(DynamicAttentionCommand, EveryNameIsDocumentedAndNoOther) {
+  // Both machines together have all names of their page, which has those of their keys too.
+  json all = json::array();
+  for (const std::string machine : {"sanger", "spatten"}) {
+    const TempDirectory directory;
+    json document = document_of(output_of(
+        words_of("attention -m " + machine + " --tokens 20 --heads 2 --layers 2 --json", {}),
+        directory.path()));
+    for (const auto& [key, value] : document["machine_keys"]["dynamic"].items()) {
+      document["dynamic." + key] = value;
+    }
+    document.erase("provenance");
+    document.erase("machine_keys");
+    all.push_back(document);
+  }
+  test::expect_documented(all, "docs/blocks/dynamic_attention.md");
+}
+
+TEST(DynamicAttentionCommand, TextFitsATerminal) {
+  for (const std::string machine : {"sanger", "spatten"}) {
+    const TempDirectory directory;
+    const std::string text =
+        output_of(words_of("attention -m " + machine + " --tokens 197 --heads 3 --layers 12", {}),
+                  directory.path());
+    EXPECT_THAT(text, HasSubstr("197 queries, 197 keys, 64 features"));
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
 }  // namespace
 }  // namespace systole::testbench

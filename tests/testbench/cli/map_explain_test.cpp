@@ -84,8 +84,12 @@ TEST(Describe, MachineForTextIsARingOfCores) {
   for (const json& preset : presets) {
     const bool is_ring = preset["name"] == "dfx" || preset["name"] == "dfx-ideal";
     EXPECT_EQ(preset["summary"].get<std::string>().rfind(ring, 0) == 0, is_ring) << preset;
-    EXPECT_EQ(preset["summary"].get<std::string>().find(" array,") == std::string::npos, is_ring)
+    const bool is_dynamic = preset["name"] == "sanger" || preset["name"] == "spatten";
+    EXPECT_EQ(preset["summary"].get<std::string>().find(" array,") == std::string::npos,
+              is_ring || is_dynamic)
         << preset;
+    EXPECT_EQ(preset["summary"].get<std::string>().find("attention alone") != std::string::npos,
+              is_dynamic);
   }
   const json four = json_of({"machine", "dfx", "--set", "dfx.cores=4"});
   EXPECT_EQ(

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/tlm/fresh_kernel.h"
 #include "testbench/generation/generation.h"
 #include "tests/testbench/generation/odd_gpt.h"
 
@@ -16,12 +15,6 @@ namespace {
 using Texts = std::vector<std::vector<std::uint32_t>>;
 /// Logits by text and position.
 using LogitsByPlace = std::map<std::pair<std::size_t, std::uint32_t>, std::vector<hw::Half>>;
-
-Generation run_once(const hw::Machine& machine, const GenerationTask& task) {
-  Generation generation = generate(machine, task);
-  test::fresh_kernel();
-  return generation;
-}
 
 Texts random_texts(std::size_t count, std::size_t length, std::uint32_t words, unsigned seed) {
   std::mt19937 random(seed);
@@ -49,7 +42,7 @@ LogitsByPlace logits_of(const hw::Machine& machine, const model::Gpt& gpt, const
     in_window = 0;
     if (position + 1 == texts.front().size()) window += beside;
   };
-  run_once(machine, task);
+  test::generate_once(machine, task);
   return found;
 }
 
@@ -85,13 +78,13 @@ TEST(Batch, APromptThroughThePipelineTogetherHasTheSameBits) {
   task.gpt = &gpt;
   task.prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5};
   task.tokens = 4;
-  const Generation alone = run_once(test::machine_with(1), task);
+  const Generation alone = test::generate_once(test::machine_with(1), task);
   hw::Machine machine = test::machine_with(3);
   machine.dfx.parallelism = hw::dfx::Parallelism::kPipelined;
-  const Generation serial = run_once(machine, task);
+  const Generation serial = test::generate_once(machine, task);
   EXPECT_EQ(serial.tokens, alone.tokens);
   machine.dfx.prefill = hw::dfx::Prefill::kBatched;
-  const Generation together = run_once(machine, task);
+  const Generation together = test::generate_once(machine, task);
   EXPECT_EQ(together.tokens, alone.tokens);
   EXPECT_LT(together.total_ps, serial.total_ps) << "tokens of the prompt overlap";
 }
@@ -104,11 +97,11 @@ TEST(Batch, GeneratesEveryTextOfThePrompt) {
   task.prompt = {3, 1, 4, 1, 5};
   task.tokens = 6;
   hw::Machine machine = test::machine_with(2);
-  const Generation alone = run_once(machine, task);
+  const Generation alone = test::generate_once(machine, task);
   task.batch = 3;
   for (const auto batching : {hw::dfx::Batching::kSerial, hw::dfx::Batching::kShared}) {
     machine.dfx.batching = batching;
-    const Generation batch = run_once(machine, task);
+    const Generation batch = test::generate_once(machine, task);
     EXPECT_EQ(batch.tokens, alone.tokens);
     ASSERT_EQ(batch.others.size(), 2U);
     for (const auto& other : batch.others) EXPECT_EQ(other, alone.tokens);
@@ -125,7 +118,7 @@ double step_ps(const hw::Machine& machine, std::uint32_t batch) {
   task.prompt.assign(2, 0);
   task.tokens = 2;
   task.batch = batch;
-  return static_cast<double>(run_once(machine, task).total_ps) / (2 + 2);
+  return static_cast<double>(test::generate_once(machine, task).total_ps) / (2 + 2);
 }
 
 // Serial texts read the weights again and gain nothing; those that share them read them once.
@@ -136,11 +129,11 @@ TEST(Batch, OnlySharedWeightsAreReadOnce) {
   task.prompt.assign(2, 0);
   task.tokens = 2;
   hw::Machine machine = test::machine_with(2);
-  const Generation one = run_once(machine, task);
+  const Generation one = test::generate_once(machine, task);
   task.batch = 4;
-  const Generation serial = run_once(machine, task);
+  const Generation serial = test::generate_once(machine, task);
   machine.dfx.batching = hw::dfx::Batching::kShared;
-  const Generation shared = run_once(machine, task);
+  const Generation shared = test::generate_once(machine, task);
   const auto bytes = [](const Generation& run) { return static_cast<double>(run.hbm_read_bytes); };
   EXPECT_NEAR(bytes(serial), 4 * bytes(one), 0.001 * bytes(serial));
   EXPECT_LT(bytes(shared), 1.1 * bytes(one));

@@ -5,6 +5,8 @@
 #include "hw/description/machine_file.h"
 #include "hw/number/half.h"
 #include "model/float/gpt.h"
+#include "support/tlm/fresh_kernel.h"
+#include "testbench/generation/generation.h"
 
 namespace systole::test {
 
@@ -31,6 +33,14 @@ inline hw::Machine machine_with(std::uint32_t cores, const char* preset = "dfx")
   hw::Machine machine = hw::find_machine(preset);
   machine.dfx.cores = cores;
   return machine;
+}
+
+/// generate() that may be called again in the same process.
+inline testbench::Generation generate_once(const hw::Machine& machine,
+                                           const testbench::GenerationTask& task) {
+  testbench::Generation generation = testbench::generate(machine, task);
+  fresh_kernel();
+  return generation;
 }
 
 }  // namespace systole::test

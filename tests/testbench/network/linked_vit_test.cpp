@@ -10,8 +10,7 @@
 #include "model/build/encoder_graph.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
-#include "support/network/encoder_run.h"
-#include "support/random/random_graph.h"
+#include "support/network/linked_encoder.h"
 #include "support/tlm/systemc_test.h"
 
 /// Vision models with random masks and auto-encoders: whatever part of the link a machine has, or
@@ -22,21 +21,6 @@ namespace {
 using test::between;
 using test::Random;
 using test::Workload;
-
-/// [outputs, inputs] heads, with sums that use the range.
-model::IntegerLinear random_mix(Random& random, std::uint32_t inputs, std::uint32_t outputs) {
-  model::IntegerLinear mix;
-  mix.inputs = inputs;
-  mix.outputs = outputs;
-  for (std::uint32_t i = 0; i < inputs * outputs; ++i) {
-    mix.weight.push_back(static_cast<std::int8_t>(between(random, 0, 254) - 127));
-  }
-  for (std::uint32_t o = 0; o < outputs; ++o) {
-    mix.bias.push_back(test::random_values(random, 1, 2000).front());
-    mix.factor.push_back({static_cast<std::int32_t>(between(random, 20000, 65535)), 23});
-  }
-  return mix;
-}
 
 /// The first `query` rows of Q and of K, and all of V: a projection with its encoders folded in.
 void cut_projection(model::IntegerLinear& qkv, std::uint32_t width, std::uint32_t query) {
@@ -62,14 +46,10 @@ Workload linked_vit(Random& random, bool folded) {
   model::IntegerEncoder& encoder = vit.encoder;
   const std::uint32_t heads = encoder.shape.heads;
   const std::uint32_t latent = between(random, 1, heads - 1);
-  encoder.shape.latent_heads = vit.shape.encoder.latent_heads = latent;
-  encoder.folded_encoders = folded;
+  vit.shape.encoder.latent_heads = latent;
+  test::link_heads(random, encoder, latent, folded);
   const std::size_t tokens = vit.shape.tokens();
   for (model::IntegerBlock& block : encoder.blocks) {
-    for (model::IntegerHeadMix* link : {&block.query_link, &block.key_link}) {
-      if (!folded) link->encoder = random_mix(random, heads, latent);
-      link->decoder = random_mix(random, latent, heads);
-    }
     if (folded) {
       cut_projection(block.qkv, encoder.shape.width, latent * encoder.shape.head_width());
     }

@@ -26,8 +26,8 @@ namespace systole::testbench {
 namespace {
 
 const std::vector<std::string> kPresets = {
-    "dfx", "dfx-ideal", "gemmini", "gemmini-bare", "gemmini-firesim",
-    "ita", "survey",    "tiny",    "transformer",  "vitcod"};
+    "dfx",    "dfx-ideal", "gemmini", "gemmini-bare", "gemmini-firesim", "ita",
+    "sanger", "spatten",   "survey",  "tiny",         "transformer",     "vitcod"};
 
 /// Models with other integer functions than a preset's run there once they are quantised for it.
 const std::vector<std::string> kRequantised = {"vit17", "vit17-post", "vit65"};
