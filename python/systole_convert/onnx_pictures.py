@@ -196,7 +196,9 @@ class _Converter:
         bias = layer.bias.astype(np.float32)
         inputs = [
             x,
-            self.net.constant(f"{name}.weight", Source(weights.shape, partial(np.asarray, weights))),
+            self.net.constant(
+                f"{name}.weight", Source(weights.shape, partial(np.asarray, weights))
+            ),
             self.net.constant(f"{name}.bias", Source(bias.shape, partial(np.asarray, bias))),
         ]
         shape = [weights.shape[0], *self.sides((height, width), weights.shape[2:], place, op)]
@@ -207,7 +209,9 @@ class _Converter:
 
     def layer(self, weight: np.ndarray, bias: np.ndarray | None) -> _Layer:
         weight = weight.astype(np.float64)
-        return _Layer(weight, np.zeros(weight.shape[0]) if bias is None else bias.astype(np.float64))
+        return _Layer(
+            weight, np.zeros(weight.shape[0]) if bias is None else bias.astype(np.float64)
+        )
 
     def skip(self, op: Op) -> Op:
         self.skipped.add(op.name)
@@ -227,13 +231,19 @@ class _Converter:
         if scale.shape != layer.bias.shape:
             raise self.graph.fail(op, f"{scale.size} channels, expected {layer.bias.size}")
         factor = scale / np.sqrt(variance + float(op.attributes.get("epsilon", 1e-5)))
-        return _Layer(layer.weight * factor[:, None, None, None], (layer.bias - mean) * factor + shift)
+        return _Layer(
+            layer.weight * factor[:, None, None, None], (layer.bias - mean) * factor + shift
+        )
 
     def dense(self, op: Op, shape: tuple[int, int, int]) -> _Layer:
         """A layer of all pixels: one whose window is the whole picture."""
         weight = self.needed(op, 1)
         flags = op.attributes
-        if flags.get("transA", 0) or float(flags.get("alpha", 1)) != 1 or float(flags.get("beta", 1)) != 1:
+        if (
+            flags.get("transA", 0)
+            or float(flags.get("alpha", 1)) != 1
+            or float(flags.get("beta", 1)) != 1
+        ):
             raise self.graph.fail(op, "transA, alpha or beta, expected x times weights plus bias")
         if op.type == "MatMul" or not flags.get("transB", 0):
             weight = weight.T
@@ -279,13 +289,17 @@ class _Converter:
         if op.type == "Pad":
             padding = self.zeros_around(op)
             shape = [channels, height + 2 * padding, width + 2 * padding]
-            return self.net.node(self.name(op), "pad", [x], shape, padding=padding) if padding else x
+            return (
+                self.net.node(self.name(op), "pad", [x], shape, padding=padding) if padding else x
+            )
         if op.type in ("GlobalAveragePool", "ReduceMean"):
             if op.type == "ReduceMean":
                 self.check_axes(op)
             rows, cols, place = height, width, {"stride": 1, "padding": 0}
             if max(rows, cols) > _MOST_SIDE:
-                raise self.graph.fail(op, f"of {rows} x {cols} pixels, expected at most {_MOST_SIDE}")
+                raise self.graph.fail(
+                    op, f"of {rows} x {cols} pixels, expected at most {_MOST_SIDE}"
+                )
         else:
             kernel = list(op.attributes.get("kernel_shape", []))
             if len(kernel) != 2 or op.attributes.get("ceil_mode", 0) or len(op.outputs) != 1:

@@ -239,7 +239,9 @@ def cnn(random: np.random.Generator, dense: str = "Gemm") -> Builder:
     b = Builder()
 
     def conv(x: str, outputs: int, inputs: int, side: int, **attributes: Any) -> Any:
-        weight = random.standard_normal((outputs, inputs, side, side)) / (inputs * side * side) ** 0.5
+        weight = (
+            random.standard_normal((outputs, inputs, side, side)) / (inputs * side * side) ** 0.5
+        )
         bias = 0.1 * random.standard_normal(outputs)
         return b.op(
             "Conv",
