@@ -26,8 +26,8 @@ struct Network {
   std::optional<model::IntegerLlama> llama;  ///< of a file, a Llama
   /// Of a file of any operators: how pictures become its input, which else has seeded codes.
   std::optional<model::PictureInput> pictures;
-  std::optional<NetworkSize> size;           ///< of a mere shape, or of layers in a file
-  hw::Machine::Datapath datapath;            ///< of those: what their inputs fit
+  std::optional<NetworkSize> size;  ///< of a mere shape, or of layers in a file
+  hw::Machine::Datapath datapath;   ///< of those: what their inputs fit
 };
 
 /// A user's chain of operators (model/seeded/seeded_chain.h), for the machine's datapath. Throws
