@@ -18,7 +18,7 @@ namespace {
 /// Weights of an output that a sum of s32 holds.
 constexpr std::int64_t kMostChainInputs = 1 << 16;
 /// Of all weights of a chain.
-constexpr std::int64_t kMostChainBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMostChainBytes = std::int64_t{1} << 28;
 constexpr unsigned kChainExponentialBits = 10;
 
 /// Rows and columns; what else an operand is makes no table of constants.

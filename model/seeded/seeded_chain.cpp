@@ -27,7 +27,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxChainBytes = std::size_t{1} << 20;
 /// Elements of an input.
-constexpr std::int64_t kMostChainElements = std::int64_t{1} << 30;
+constexpr std::int64_t kMostChainElements = std::int64_t{1} << 28;
 
 /// TOML as the document of a network has it; nothing for what JSON has not.
 ordered_json json_of(const toml::node& node) {
