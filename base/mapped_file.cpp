@@ -32,14 +32,18 @@ MappedFile::MappedFile(const std::string& path) {
   if (size == 0) fail_to_map(path, "the file is empty");
   try {
     const bip::file_mapping file(path.c_str(), bip::read_only);
-    region_ = std::make_shared<const bip::mapped_region>(file, bip::read_only);
+    auto region = std::make_shared<const bip::mapped_region>(file, bip::read_only);
+    bytes_ = {static_cast<const char*>(region->get_address()), region->get_size()};
+    owner_ = std::move(region);
   } catch (const bip::interprocess_exception& exception) {
     fail_to_map(path, exception.what());
   }
 }
 
-std::string_view MappedFile::bytes() const {
-  return {static_cast<const char*>(region_->get_address()), region_->get_size()};
+MappedFile MappedFile::of_bytes(std::string bytes) {
+  auto owner = std::make_shared<const std::string>(std::move(bytes));
+  const std::string_view view = *owner;
+  return {std::move(owner), view};
 }
 
 }  // namespace systole::hw

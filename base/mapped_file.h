@@ -3,10 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-
-namespace boost::interprocess {
-class mapped_region;
-}
+#include <utility>
 
 namespace systole::hw {
 
@@ -17,12 +14,18 @@ class MappedFile {
   /// Throws `InputError` if `path` is missing, unreadable, empty or not a regular file (reading a
   /// pipe could wait for ever, reading a device never end).
   explicit MappedFile(const std::string& path);
+  /// Bytes that are no file, as if they were one.
+  static MappedFile of_bytes(std::string bytes);
 
-  /// At least one byte; lives as long as any copy of this object.
-  std::string_view bytes() const;
+  /// Of a file at least one byte; lives as long as any copy of this object.
+  std::string_view bytes() const { return bytes_; }
 
  private:
-  std::shared_ptr<const boost::interprocess::mapped_region> region_;
+  MappedFile(std::shared_ptr<const void> owner, std::string_view bytes)
+      : owner_(std::move(owner)), bytes_(bytes) {}
+
+  std::shared_ptr<const void> owner_;  ///< of the bytes
+  std::string_view bytes_;
 };
 
 }  // namespace systole::hw

@@ -90,7 +90,7 @@ void check_units(const Graph& graph, const hw::Machine& machine) {
 
 std::size_t upstream_stages(const Group& group) {
   const AttentionGroup* const attention = group.attention();
-  if (attention == nullptr) return group.pre ? group.pre->chain.stages.size() : 0;
+  if (attention == nullptr) return group.pre ? group.pre->chain.stages.size() : group.pads;
   return group.nodes.size() - attention->nodes - attention->decoders.size() * HeadMixLayer::kNodes;
 }
 
@@ -98,7 +98,7 @@ FusionDecision::Role role_of(const Group& group, std::size_t node) {
   const std::size_t upstream = upstream_stages(group);
   if (node < upstream) return Role::kPre;
   if (group.attention() != nullptr || group.encoder() != nullptr) return Role::kInside;
-  const bool anchors = group.matmul() != nullptr || upstream == 0;
+  const bool anchors = group.matmul() != nullptr || group.pads != 0 || upstream == 0;
   return node == upstream && anchors ? Role::kAnchor : Role::kPost;
 }
 
@@ -342,6 +342,7 @@ Fusion fuse(const Graph& graph, const hw::Machine& machine, CloseCalls close_cal
   GroupBuilder builder(state, close_calls);
   check_units(graph, machine);
   std::vector<Group> groups = builder.build();
+  fuse_pads(state, groups);
   fuse_upstream(state, groups);
   std::vector<FusionDecision> all = decisions(state, groups);
   return {std::move(groups), std::move(all)};

@@ -79,6 +79,10 @@ struct FusionState {
   std::vector<std::string> why;  ///< by node: FusionDecision::why
 };
 
+/// Passes that add zeros around a picture become the padding of the windows that read it, where all
+/// of these count padding as zeros.
+void fuse_pads(FusionState& state, std::vector<Group>& groups);
+
 /// Puts groups that a load anchors before the matmul or the attention that reads their result,
 /// where that is legal and expected to be no slower.
 void fuse_upstream(FusionState& state, std::vector<Group>& groups);

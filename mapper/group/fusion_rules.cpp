@@ -110,6 +110,10 @@ std::string in_place_obstacle(const Group& group, const Node& node, const Graph&
 
 }  // namespace
 
+std::string level_obstacle(const hw::Machine& machine) {
+  return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
+}
+
 std::vector<unsigned> count_readers(const Graph& graph) {
   std::vector<unsigned> readers(graph.tensors.size(), 0);
   const auto read = [&](const View& view) {
@@ -150,7 +154,7 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   const hw::Stage& stage = node.stage()->stage;
   const hw::StageInfo& info = hw::stage_info(stage.op);
   if (!may_fuse(machine.mapper.fusion, stage)) {
-    return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
+    return level_obstacle(machine);
   }
   // Gemmini's library adds residuals in a call of their own.
   if (machine.mapper.strategy == hw::MappingStrategy::kGemmini && group.matmul() != nullptr &&
@@ -178,7 +182,7 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
 
 std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
   if (machine.mapper.fusion != hw::FusionLevel::kAll) {
-    return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
+    return level_obstacle(machine);
   }
   if (machine.mapper.strategy == hw::MappingStrategy::kGemmini) {
     return "mapper.strategy is \"gemmini\"";

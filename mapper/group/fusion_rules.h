@@ -9,6 +9,9 @@
 
 namespace systole::mapper {
 
+/// Why the machine's mapper.fusion does not fuse: its value.
+[[nodiscard]] std::string level_obstacle(const hw::Machine& machine);
+
 /// Operators that read each tensor.
 [[nodiscard]] std::vector<unsigned> count_readers(const model::Graph& graph);
 

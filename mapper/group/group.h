@@ -44,7 +44,8 @@ struct Group : BoundChain {
   std::variant<LoadAnchor, MatmulAnchor, AttentionGroup, hw::HostFunction, HeadMixLayer> anchor;
   model::View a;                     ///< matmul: A; otherwise the tensor that is loaded
   std::optional<hw::Window> window;  ///< through which `a` is read
-  std::optional<BoundChain> pre;     ///< of `a`
+  std::uint32_t pads = 0;         ///< of `nodes` the first, whose zeros are padding of the window
+  std::optional<BoundChain> pre;  ///< of `a`
   model::View out;
   /// Encoders of the result: each is one of the groups after this one, in this order.
   EncodedSections sections;

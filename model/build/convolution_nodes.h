@@ -12,13 +12,14 @@
 /// channel (NHWC).
 namespace systole::model {
 
-/// A convolution with a bias and a requantisation to s8. `linear` has its weights: for each output
+/// A convolution with a bias and a requantisation. `linear` has its weights: for each output
 /// the window's pixels, row by row, and for each of these the inputs of the output's group.
 struct IntegerConvolution {
   hw::Window window;         ///< gathers patches of all channels
   std::uint32_t groups = 1;  ///< a divisor of the channels and of the outputs
   IntegerLinear linear;      ///< inputs: window.pixels() * window.channels / groups
   hw::IntRange range = hw::symmetric_range(8);  ///< of the results; from 0 on with a ReLU
+  hw::DType type = hw::DType::kS8;              ///< of the results
 };
 
 /// Channels that products of several groups have at most: the columns of the usual array.

@@ -32,6 +32,10 @@ std::vector<Wide> widened(const std::vector<T>& values) {
 
 Safetensors Safetensors::open(const std::string& path) { return {path, hw::MappedFile(path)}; }
 
+Safetensors Safetensors::of_bytes(const std::string& path, std::string bytes) {
+  return {path, hw::MappedFile::of_bytes(std::move(bytes))};
+}
+
 Safetensors::Safetensors(std::string path, hw::MappedFile file)
     : path_(std::move(path)),
       file_(std::move(file)),

@@ -57,6 +57,8 @@ std::vector<FileDtype> dtypes_of() {
 class Safetensors {
  public:
   static Safetensors open(const std::string& path);
+  /// The same of the bytes of such a file; errors name `path`.
+  static Safetensors of_bytes(const std::string& path, std::string bytes);
 
   /// As given to `open`.
   const std::string& path() const { return path_; }

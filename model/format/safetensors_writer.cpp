@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
 
 #include "base/atomic_file.h"
 #include "model/format/safetensors_header.h"
@@ -69,22 +71,32 @@ std::string header_text(const TensorsByName& tensors,
   return text;
 }
 
-}  // namespace
-
-void write_safetensors(const std::string& path, const std::vector<TensorData>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+void write_to(std::ostream& out, const std::vector<TensorData>& tensors,
+              const std::map<std::string, std::string>& metadata) {
   const TensorsByName sorted = sorted_by_name(tensors);
   const std::string header = header_text(sorted, metadata);
   if (header.size() > kMaxHeaderBytes) throw std::invalid_argument("the header is too long");
   const std::uint64_t length = header.size();
-  hw::write_file_atomically(path, [&](std::ostream& out) {
-    out.write(reinterpret_cast<const char*>(&length), sizeof length);
-    out << header;
-    for (const auto& [name, tensor] : sorted) {
-      out.write(reinterpret_cast<const char*>(tensor->data.data()),
-                static_cast<std::streamsize>(tensor->data.size()));
-    }
-  });
+  out.write(reinterpret_cast<const char*>(&length), sizeof length);
+  out << header;
+  for (const auto& [name, tensor] : sorted) {
+    out.write(reinterpret_cast<const char*>(tensor->data.data()),
+              static_cast<std::streamsize>(tensor->data.size()));
+  }
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const std::vector<TensorData>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  hw::write_file_atomically(path, [&](std::ostream& out) { write_to(out, tensors, metadata); });
+}
+
+std::string safetensors_bytes(const std::vector<TensorData>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::ostringstream out;
+  write_to(out, tensors, metadata);
+  return out.str();
 }
 
 }  // namespace systole::model

@@ -46,4 +46,8 @@ TensorData make_tensor(std::string name, FileDtype dtype, std::vector<std::size_
 void write_safetensors(const std::string& path, const std::vector<TensorData>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
+/// The bytes of that file.
+[[nodiscard]] std::string safetensors_bytes(const std::vector<TensorData>& tensors,
+                                            const std::map<std::string, std::string>& metadata);
+
 }  // namespace systole::model

@@ -338,6 +338,7 @@ ModelKind model_kind(const std::string& path) {
     const IntegerKind kind = integer_kind(document);
     if (kind == IntegerKind::kLayers) return ModelKind::kIntegerLayers;
     if (kind == IntegerKind::kLlama) return ModelKind::kIntegerLlama;
+    if (kind == IntegerKind::kOperators) return ModelKind::kIntegerOperators;
     return kind == IntegerKind::kText ? ModelKind::kIntegerText : ModelKind::kIntegerVit;
   }
   const auto format = file.metadata().find("format");

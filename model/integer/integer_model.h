@@ -42,9 +42,17 @@ void save_integer_text(const IntegerText& text, const std::string& path);
 /// The metadata of a file's tokeniser, empty if it has none.
 [[nodiscard]] std::string network_tokeniser(const std::string& path);
 
-/// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers and
-/// kIntegerLlama: a network file alone has them (model/integer/integer_network.h).
-enum class ModelKind { kIntegerVit, kIntegerText, kIntegerLayers, kIntegerLlama, kCheckpoint };
+/// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers,
+/// kIntegerLlama and kIntegerOperators: a network file alone has them
+/// (model/integer/integer_network.h, model/build/operator_graph.h).
+enum class ModelKind {
+  kIntegerVit,
+  kIntegerText,
+  kIntegerLayers,
+  kIntegerLlama,
+  kIntegerOperators,
+  kCheckpoint
+};
 [[nodiscard]] ModelKind model_kind(const std::string& path);
 
 }  // namespace systole::model

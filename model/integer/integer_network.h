@@ -24,7 +24,7 @@ void write_network(const IntegerLlama& llama, const std::string& tokeniser,
                    const std::string& path);
 
 /// Which of them a file of integers holds: the one whose input it has.
-enum class IntegerKind { kVit, kText, kLlama, kLayers };
+enum class IntegerKind { kVit, kText, kLlama, kLayers, kOperators };
 [[nodiscard]] IntegerKind integer_kind(const NetworkDocument& document);
 
 /// The datapath that a network of integers is for. Throws InputError for one of real numbers, and

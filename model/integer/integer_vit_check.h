@@ -8,9 +8,6 @@
 
 namespace systole::model {
 
-/// Whether the product of an s16 input, the polynomial and the output multiplier fits 63 bits.
-[[nodiscard]] bool fits_gelu_product(const hw::GeluConstants& gelu);
-
 /// Throws InputError, beginning with `place` and naming layer and quantity, for constants that the
 /// datapath cannot hold or that could overflow an accumulator: a network that passes computes every
 /// input without leaving a register. Shapes of the vectors are not checked here.

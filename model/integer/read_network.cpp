@@ -222,7 +222,9 @@ IntegerKind integer_kind(const NetworkDocument& document) {
   };
   if (has("patches")) return IntegerKind::kVit;
   if (has("rms_norm")) return IntegerKind::kLlama;
-  return has("embedding") ? IntegerKind::kText : IntegerKind::kLayers;
+  if (has("embedding")) return IntegerKind::kText;
+  const bool pictures = has("convolution") || has("max_pool") || has("average_pool") || has("pad");
+  return has("attention") && !pictures ? IntegerKind::kLayers : IntegerKind::kOperators;
 }
 
 IntegerVit read_vit_network(const NetworkFile& file) {

@@ -157,6 +157,9 @@ class NetworkCheck {
   [[nodiscard]] std::vector<std::string> input_types(const NetworkOp& op) const {
     if (op.name == "embedding" || op.name == "scaled_embedding") return {"i64"};
     if (op.name == "normalise") return {"u8"};
+    const bool picture = op.name == "convolution" || op.name == "max_pool" ||
+                         op.name == "average_pool" || op.name == "pad";
+    if (picture && document_.is_integer()) return {"s8", "u8"};
     if (op.name == "patches") {
       return document_.is_integer() ? std::vector<std::string>{"u8"}
                                     : std::vector<std::string>{"u8", "f32"};
@@ -174,10 +177,14 @@ class NetworkCheck {
 
   [[nodiscard]] std::vector<std::string> output_types(const NetworkOp& op) const {
     if (!document_.is_integer()) return {"f32"};
-    if (op.name == "linear" || op.name == "select_row") return {"s8", "s16", "s32"};
+    if (op.name == "linear" || op.name == "select_row" || op.name == "convolution" ||
+        op.name == "requantise") {
+      return {"s8", "s16", "s32"};
+    }
     if (op.name == "attention" || op.name == "head_mix" || op.name == "gelu" ||
         op.name == "layer_norm" || op.name == "patches" || op.name == "quantise_rows" ||
-        op.name == "rope" || op.name == "tanh" || op.name == "relu") {
+        op.name == "rope" || op.name == "tanh" || op.name == "relu" || op.name == "normalise" ||
+        op.name == "average_pool") {
       return {"s8"};
     }
     if (op.name == "rms_norm" || op.name == "silu") return {"s16"};
@@ -201,7 +208,10 @@ class NetworkCheck {
       require_type(node, fmt::format("input '{}'", expected[i].name), node.inputs[i],
                    input_types(*node.op));
     }
-    require_type(node, "output", node.output, output_types(*node.op));
+    const bool keeps_type = document_.is_integer() && (node.is("max_pool") || node.is("pad"));
+    require_type(node, "output", node.output,
+                 keeps_type ? std::vector{document_.tensors.at(node.inputs[0]).type}
+                            : output_types(*node.op));
     const NetworkShape shape =
         result_shape(node, shapes, [&](const std::string& what) { fail(node, what); });
     const NetworkShape& declared = document_.tensors.at(node.output).shape;

@@ -5,6 +5,7 @@
 #include "hw/function/layernorm.h"
 #include "hw/function/silu.h"
 #include "hw/number/int_exp.h"
+#include "hw/program/window.h"
 #include "model/network/network_document.h"
 
 namespace systole::model {
@@ -47,6 +48,17 @@ std::vector<NetworkOp> make_ops() {
                                             {"levels", Is::kCount, 2, kMostLevels}};
   const std::vector<OpAttribute> offset = {{"offset", Is::kCount, 0, kMostRows}};
   const std::vector<OpAttribute> row = {{"row", Is::kCount, 0, kMostRows}};
+  const OpAttribute stride{"stride", Is::kCount, 1, hw::kMaxWindowSide, true};
+  const OpAttribute padding{"padding", Is::kCount, 0, hw::kMaxWindowSide, true};
+  const std::vector<OpAttribute> convolution = {
+      stride, padding, {"groups", Is::kCount, 1, hw::kMaxPictureChannels, true}};
+  const std::vector<OpAttribute> pool = {{"rows", Is::kCount, 1, hw::kMaxWindowSide},
+                                         {"cols", Is::kCount, 1, hw::kMaxWindowSide},
+                                         stride,
+                                         padding};
+  std::vector<OpAttribute> integer_mean = pool;
+  integer_mean.push_back({"factor", Is::kFactor});
+  const OpAttribute levels{"levels", Is::kCount, 2, kMostLevels, true};
   return {
       {"embedding",
        "the row of a table for each id",
@@ -147,13 +159,16 @@ std::vector<NetworkOp> make_ops() {
        {linear, {}},
        {integer_linear, {}}},
       {"normalise",
-       "(x times `rescale` less mean) over deviation, channel by channel",
-       "x [c, s, s] -> [c, s, s]",
+       "(x times `rescale` less mean) over deviation, channel by channel; of integers (x times "
+       "multiplier plus addend) / 2^`shift`; samples have `levels`, 256 if it does not say",
+       "x [c, s, s], multiplier and addend [c] -> [c, s, s]",
        {{{"x"}},
         {{"rescale", Is::kReal, 1e-6, kMostReal},
          {"mean", Is::kReals, -kMostReal, kMostReal},
-         {"deviation", Is::kReals, 1e-6, kMostReal}}},
-       {}},
+         {"deviation", Is::kReals, 1e-6, kMostReal},
+         levels}},
+       {{{"x"}, {"multiplier", In::kWords}, {"addend", In::kWords}},
+        {{"shift", Is::kCount, 0, kMostShift}, levels}}},
       {"patches",
        "square patches of a picture of `levels` enlarged `upsample` times, each a row",
        "x [c, s, s] -> [(s upsample / patch)^2, c patch^2]",
@@ -165,6 +180,35 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}, {"row", In::kReal}}, {}},
        {{{"x"}, {"row", In::kWords}}, {}}},
       {"select_row", "one row", "x [t, d] -> [1, d]", {{{"x"}}, row}, {{{"x"}}, row}},
+      {"convolution",
+       "the pixels under a window times weights, plus bias; of integers, times a factor per "
+       "output; "
+       "`stride` 1, `padding` 0 and `groups` 1 where they are left out",
+       "x [c, h, w], weight [n, c / groups, rows, cols], bias [n], multiplier [n], shift [n] -> "
+       "[n, h', w']",
+       {linear, convolution},
+       {integer_linear, convolution}},
+      {"max_pool",
+       "channel by channel the largest pixel under a window; padding does not count",
+       "x [c, h, w] -> [c, h', w']",
+       {{{"x"}}, pool},
+       {{{"x"}}, pool}},
+      {"average_pool",
+       "channel by channel the mean of the pixels under a window; padding counts as zeros; of "
+       "integers their sum times `factor`",
+       "x [c, h, w] -> [c, h', w']",
+       {{{"x"}}, pool},
+       {{{"x"}}, integer_mean}},
+      {"pad",
+       "`padding` zeros on each side of a picture",
+       "x [c, h, w] -> [c, h + 2 padding, w + 2 padding]",
+       {{{"x"}}, {{"padding", Is::kCount, 1, hw::kMaxWindowSide}}},
+       {{{"x"}}, {{"padding", Is::kCount, 1, hw::kMaxWindowSide}}}},
+      {"requantise",
+       "codes of another scale: x times `factor`, clamped to the type of the result",
+       "x [t, d] -> [t, d]",
+       {},
+       {{{"x"}}, {{"factor", Is::kFactor}}}},
   };
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hw/number/weight_groups.h"
+#include "hw/program/window.h"
 
 namespace systole::model {
 namespace {
@@ -35,6 +36,10 @@ class Operands {
     return node_.attributes.contains(attribute) ? number(attribute) : otherwise;
   }
 
+  [[nodiscard]] bool flag(const char* attribute) const {
+    return node_.attributes.at(attribute).get<bool>();
+  }
+
   [[noreturn]] void mismatch(std::size_t index, const std::string& expected) const {
     fail(fmt::format("input '{}' ({}): shape is {}, expected {}", inputs_[index].name,
                      node_.inputs[index], network_shape_text(shapes_[index]), expected));
@@ -48,6 +53,18 @@ class Operands {
       mismatch(index, "rows and columns");
     }
     return shapes_[index];
+  }
+  /// An activation of any kind: rows and columns, or a picture.
+  const NetworkShape& values(std::size_t index) const {
+    return shapes_[index].size() == 3 ? picture(index) : matrix(index);
+  }
+  /// Channels, height and width.
+  const NetworkShape& picture(std::size_t index) const {
+    const NetworkShape& shape = shapes_[index];
+    if (shape.size() != 3 || std::count(shape.begin(), shape.end(), kTokens) != 0) {
+      mismatch(index, "[channels, height, width]");
+    }
+    return shape;
   }
   /// All operands from `first` on, if there are as many, are lists of `length`.
   void require_lists(std::size_t first, std::int64_t length) const {
@@ -80,6 +97,11 @@ NetworkShape positions_shape(const Operands& in) {
 }
 
 NetworkShape sum_shape(const Operands& in) {
+  in.require(1, in.values(0));
+  return in[0];
+}
+
+NetworkShape table_shape(const Operands& in) {
   in.require(1, in.matrix(0));
   return in[0];
 }
@@ -107,7 +129,7 @@ NetworkShape linear_shape(const Operands& in) {
   return {in[0][0], in[1][0]};
 }
 
-NetworkShape same_shape(const Operands& in) { return in.matrix(0); }
+NetworkShape same_shape(const Operands& in) { return in.values(0); }
 
 NetworkShape attention_shape(const Operands& in) {
   const std::int64_t heads = in.number("heads");
@@ -118,7 +140,9 @@ NetworkShape attention_shape(const Operands& in) {
   if (heads % kv_heads != 0) {
     in.fail(fmt::format("attribute 'kv_heads': {}, expected a divisor of {}", kv_heads, heads));
   }
-  const NetworkShape shared = {in[0][0], in[0][1] / heads * kv_heads};
+  // Keys and values may be of another text than the queries.
+  const bool masked = in.count() == 4 || in.flag("causal");
+  const NetworkShape shared = {masked ? in[0][0] : in.matrix(1)[0], in[0][1] / heads * kv_heads};
   in.require(1, shared);
   in.require(2, shared);
   if (in.count() == 4) {
@@ -149,6 +173,67 @@ NetworkShape picture_shape(const Operands& in) {
     in.mismatch(0, "[channels, side, side]");
   }
   return in[0];
+}
+
+NetworkShape normalise_shape(const Operands& in) {
+  const NetworkShape& picture = picture_shape(in);
+  in.require_lists(1, picture[0]);
+  return picture;
+}
+
+/// Of what a window gathers in a picture: `outputs` channels for each of its places.
+NetworkShape window_shape(const Operands& in, std::int64_t outputs, std::int64_t rows,
+                          std::int64_t cols) {
+  const NetworkShape& picture = in.picture(0);
+  const std::int64_t padding = in.number_or("padding", 0), stride = in.number_or("stride", 1);
+  if (picture[1] > hw::kMaxPictureSide || picture[2] > hw::kMaxPictureSide ||
+      picture[0] > hw::kMaxPictureChannels) {
+    in.mismatch(0, fmt::format("at most {} channels and sides of {} pixels",
+                               hw::kMaxPictureChannels, hw::kMaxPictureSide));
+  }
+  if (rows > picture[1] + 2 * padding || cols > picture[2] + 2 * padding) {
+    in.mismatch(0, fmt::format("a picture that holds a window of {} x {} pixels", rows, cols));
+  }
+  return {outputs, (picture[1] + 2 * padding - rows) / stride + 1,
+          (picture[2] + 2 * padding - cols) / stride + 1};
+}
+
+NetworkShape convolution_shape(const Operands& in) {
+  const std::int64_t groups = in.number_or("groups", 1);
+  const NetworkShape& picture = in.picture(0);
+  const NetworkShape& weight = in[1];
+  if (picture[0] % groups != 0) {
+    in.mismatch(0, fmt::format("channels that {} groups divide", groups));
+  }
+  const bool fits = weight.size() == 4 && weight[1] == picture[0] / groups &&
+                    weight[0] % groups == 0 && weight[2] <= hw::kMaxWindowSide &&
+                    weight[3] <= hw::kMaxWindowSide;
+  if (!fits) {
+    in.mismatch(1, fmt::format("[outputs that {} groups divide, {}, rows, cols], sides of at most "
+                               "{}",
+                               groups, picture[0] / groups, hw::kMaxWindowSide));
+  }
+  constexpr std::int64_t kMostWeights = 1 << 16;  // of a sum that stays within int32
+  if (weight[1] * weight[2] * weight[3] > kMostWeights) {
+    in.mismatch(1, fmt::format("at most {} weights of an output", kMostWeights));
+  }
+  in.require_lists(2, weight[0]);
+  return window_shape(in, weight[0], weight[2], weight[3]);
+}
+
+NetworkShape pool_shape(const Operands& in) {
+  const std::int64_t rows = in.number("rows"), cols = in.number("cols");
+  if (in.number_or("padding", 0) >= std::min(rows, cols)) {
+    in.fail(fmt::format("attribute 'padding': {}, expected less than a side of the window",
+                        in.number("padding")));
+  }
+  return window_shape(in, in.picture(0)[0], rows, cols);
+}
+
+NetworkShape pad_shape(const Operands& in) {
+  const std::int64_t padding = in.number("padding");
+  const NetworkShape& picture = in.picture(0);
+  return {picture[0], picture[1] + 2 * padding, picture[2] + 2 * padding};
 }
 
 NetworkShape patches_shape(const Operands& in) {
@@ -182,13 +267,13 @@ const std::map<std::string_view, Rule>& rules() {
       {"embedding", embedding_shape},
       {"positions", positions_shape},
       {"add", sum_shape},
-      {"add_table", sum_shape},
+      {"add_table", table_shape},
       {"layer_norm", norm_shape},
       {"linear", linear_shape},
       {"gelu", same_shape},
       {"attention", attention_shape},
       {"head_mix", head_mix_shape},
-      {"normalise", picture_shape},
+      {"normalise", normalise_shape},
       {"patches", patches_shape},
       {"prepend", prepend_shape},
       {"select_row", row_shape},
@@ -199,6 +284,11 @@ const std::map<std::string_view, Rule>& rules() {
       {"relu", same_shape},
       {"multiply", sum_shape},
       {"rope", rope_shape},
+      {"convolution", convolution_shape},
+      {"max_pool", pool_shape},
+      {"average_pool", pool_shape},
+      {"pad", pad_shape},
+      {"requantise", same_shape},
       {"scaled_embedding", scaled_embedding_shape}};
   return rules;
 }
@@ -221,7 +311,11 @@ std::uint64_t node_macs(const NetworkNode& node, const std::vector<NetworkShape>
            static_cast<std::uint64_t>(c);
   };
   if (node.is("linear")) return product(result[0], result[1], operands[0][1]);
-  if (node.is("attention")) return 2 * product(result[0], result[0], result[1]);
+  if (node.is("attention")) return 2 * product(result[0], operands[1][0], result[1]);
+  if (node.is("convolution")) {
+    const NetworkShape& weight = operands[1];
+    return product(result[0], result[1], result[2]) * product(weight[1], weight[2], weight[3]);
+  }
   // As across_heads() (model/integer/head_mix.h) makes it: a matrix that is mostly zeros.
   if (node.is("head_mix")) return product(result[0], result[1], operands[0][1]);
   return 0;

@@ -87,12 +87,20 @@ std::string NetworkWriter::node(const std::string& name, const char* op,
   return name;
 }
 
-void NetworkWriter::write(const std::string& path, const std::string& output) {
+std::map<std::string, std::string> NetworkWriter::metadata(const std::string& output) {
   document_["outputs"] = {output};
   std::map<std::string, std::string> metadata = {{"format", kNetworkFormat},
                                                  {kNetworkKey, document_.dump()}};
   if (!tokeniser_.empty()) metadata[kTokeniserKey] = tokeniser_;
-  write_safetensors(path, constants_, metadata);
+  return metadata;
+}
+
+void NetworkWriter::write(const std::string& path, const std::string& output) {
+  write_safetensors(path, constants_, metadata(output));
+}
+
+NetworkFile NetworkWriter::file(const std::string& path, const std::string& output) {
+  return NetworkFile(Safetensors::of_bytes(path, safetensors_bytes(constants_, metadata(output))));
 }
 
 void NetworkWriter::add_value(const std::string& name, const Value& value) {

@@ -48,9 +48,12 @@ class NetworkWriter {
   /// Writes the file, whole or not at all, with that value as the output; throws InputError if it
   /// cannot be written.
   void write(const std::string& path, const std::string& output);
+  /// The same as a file in memory, which errors call `path`.
+  [[nodiscard]] NetworkFile file(const std::string& path, const std::string& output);
 
  private:
   void add_value(const std::string& name, const Value& value);
+  [[nodiscard]] std::map<std::string, std::string> metadata(const std::string& output);
 
   nlohmann::ordered_json document_;
   std::string tokeniser_;

@@ -10,7 +10,7 @@
 #include "hw/number/int_exp.h"
 #include "hw/number/integer.h"
 #include "hw/number/softmax_mode.h"
-#include "model/integer/integer_vit_check.h"
+#include "model/integer/constant_check.h"
 
 namespace systole::model {
 namespace {

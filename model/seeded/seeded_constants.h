@@ -25,6 +25,10 @@ inline constexpr double kScoreDeviation = 1.5;
 inline constexpr double kBranchShare = 0.4;
 /// Part of the variance that tokens share in the middle of a deep stack.
 inline constexpr double kCommonShare = 0.5;
+/// Root mean square of a standard normal input after a ReLU, and after a GELU.
+inline constexpr double kReluDeviation = 0.707, kGeluDeviation = 0.65;
+/// Means over many pixels are nearer to each other than the pixels are.
+inline constexpr double kMeanGain = 2.0;
 /// What a stream of random numbers is for: each has its own, so that leaving one out moves no
 /// other.
 enum class SeedPurpose : std::uint32_t { kWeight, kConstants, kInput };

@@ -12,8 +12,6 @@
 namespace systole::model {
 namespace {
 
-/// Root mean square of GELU on a standard normal input.
-constexpr double kGeluDeviation = 0.65;
 constexpr std::uint32_t kMaxTokens = 1U << 16;
 constexpr std::uint32_t kMaxChannels = 1U << 16;
 

@@ -13,13 +13,9 @@
 namespace systole::model {
 namespace {
 
-/// Root mean square of a standard normal input after a ReLU.
-constexpr double kReluDeviation = 0.707;
 /// The sum of a branch and an identity of codes that deviate by kOperandDeviation has about twice
 /// the variance; half of it is cut off by the ReLU.
 constexpr double kSumFactor = 0.75;
-/// Means over many pixels are nearer to each other than these.
-constexpr double kMeanGain = 2.0;
 constexpr double kLogitDeviation = 8192.0;
 constexpr hw::IntRange kRectified{0, 127};
 

@@ -61,7 +61,43 @@ def _patches(node: Node, x: list[Array]) -> Any:
     )
 
 
+def _places(node: Node, x: Array, rows: int, cols: int, outside: float) -> Array:
+    """[channels, height, width, rows, cols] of what a window sees of a picture."""
+    p = node.attributes.get("padding", 0)
+    stride = node.attributes.get("stride", 1)
+    padded = np.pad(x, ((0, 0), (p, p), (p, p)), constant_values=outside)
+    seen: Array = np.lib.stride_tricks.sliding_window_view(padded, (rows, cols), (1, 2))
+    return seen[:, ::stride, ::stride]
+
+
+def _convolution(node: Node, x: list[Array]) -> Any:
+    weight = x[1]
+    outputs, inputs, rows, cols = weight.shape
+    groups = node.attributes.get("groups", 1)
+    seen = _places(node, x[0], rows, cols, 0.0)
+    parts = [
+        np.einsum(
+            "ihwrc,oirc->ohw",
+            seen[g * inputs : (g + 1) * inputs],
+            weight[g * outputs // groups : (g + 1) * outputs // groups],
+        )
+        for g in range(groups)
+    ]
+    bias = x[2][:, None, None] if len(x) > 2 else 0.0
+    return np.concatenate(parts) + bias
+
+
+def _pool(node: Node, x: list[Array], largest: bool) -> Any:
+    rows, cols = node.attributes["rows"], node.attributes["cols"]
+    seen = _places(node, x[0], rows, cols, -np.inf if largest else 0.0)
+    return seen.max((3, 4)) if largest else seen.mean((3, 4))
+
+
 _OPS: dict[str, Any] = {
+    "convolution": lambda node, x, tokens: _convolution(node, x),
+    "max_pool": lambda node, x, tokens: _pool(node, x, True),
+    "average_pool": lambda node, x, tokens: _pool(node, x, False),
+    "pad": lambda node, x, tokens: np.pad(x[0], ((0, 0), *[(node.attributes["padding"],) * 2] * 2)),
     "embedding": lambda node, x, tokens: x[1][x[0]],
     "positions": lambda node, x, tokens: x[0][node.attributes["offset"] :][:tokens],
     "add": lambda node, x, tokens: x[0] + x[1],

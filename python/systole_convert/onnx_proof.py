@@ -24,8 +24,9 @@ _TOLERANCE = 1e-3
 _ROOM = 192 << 20
 
 
-def prove(graph: OnnxGraph, net: Network) -> None:
-    """Finds whether attention is causal and where positions begin. Raises if nothing fits."""
+def prove(graph: OnnxGraph, net: Network, found_as: str) -> None:
+    """Finds whether attention is causal and where positions begin. Raises, beginning with what the file
+    was `found_as`, if nothing fits."""
     generator = np.random.default_rng(_SEED)
     ours: dict[str, np.ndarray] = {}
     theirs: dict[str, np.ndarray] = {}
@@ -60,7 +61,7 @@ def prove(graph: OnnxGraph, net: Network) -> None:
                 best = min(best, float(error))
     raise ConvertError(
         graph.path,
-        f"its blocks look like a Transformer's, but compute something else (off by {best:.2g} of the largest output)",
+        f"{found_as}, but compute something else (off by {best:.2g} of the largest output)",
     )
 
 

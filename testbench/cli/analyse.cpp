@@ -134,6 +134,10 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
                          ": a Llama of a file, expected its shape by name: smollm2-135m");
   }
   require_no_size(options.model, options.size);
+  if (model::model_kind(path) == model::ModelKind::kIntegerOperators) {
+    network.name = model::read_network_document(model::Safetensors::open(path)).name;
+    return network;
+  }
   if (model::model_kind(path) == model::ModelKind::kIntegerLayers) {
     const model::IntegerLayers layers = model::load_integer_layers(path);
     network.shape = layers.encoder.shape;
@@ -151,7 +155,8 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
 }
 
 bool is_convolutional(const AnalyseOptions& options) {
-  return is_shape_name(options.model) && size_of(options).resnet.has_value();
+  if (is_shape_name(options.model)) return size_of(options).resnet.has_value();
+  return model::model_kind(model::find_model(options.model)) == model::ModelKind::kIntegerOperators;
 }
 
 model::Graph graph_of(const AnalyseOptions& options, const hw::Machine& machine) {

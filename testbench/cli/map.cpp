@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,8 +20,11 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/estimate/report_map.h"
+#include "testbench/network/network_size.h"
 #include "testbench/network/networks.h"
+#include "testbench/report/fusion_run.h"
 #include "testbench/report/machine_json.h"
+#include "testbench/report/report_fusion.h"
 #include "testbench/run/mapping_search.h"
 
 namespace systole::testbench {
@@ -31,11 +35,12 @@ constexpr const char* kObjectiveKey = "mapper.objective";
 struct MapOptions {
   MachineOptions machine;
   SizeOptions size;
-  std::string model, out, assembly, read;
+  std::string model, chain, out, assembly, read;
   std::string objective;
   std::size_t confirm = 3;
   bool json = false;
   bool explain = false;
+  bool simulate = false;  ///< of a chain, what fusion saves
 };
 
 /// Writes the listing that was asked for; one for standard output is returned.
@@ -49,9 +54,11 @@ std::string listing(const MapOptions& options, const hw::Program& program) {
 
 /// Disassembles a program file, which has to fit the machine: its own, if none is given.
 int disassemble(MapOptions options) {
-  if (!options.model.empty() || options.json || options.explain || !options.out.empty()) {
+  if (!options.model.empty() || !options.chain.empty() || options.json || options.explain ||
+      !options.out.empty()) {
     throw hw::InputError(
-        "--read: disassembles a program, expected no --model, --json, --explain or --out");
+        "--read: disassembles a program, expected no --model, --chain, --json, --explain or "
+        "--out");
   }
   std::optional<hw::Machine> machine;
   if (!options.machine.machine.empty() || !options.machine.settings.empty()) {
@@ -66,28 +73,64 @@ int disassemble(MapOptions options) {
 void list_files(const MapOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.reads_model("--model", options.model, model::find_model);
+  files.reads("--chain", options.chain);
   files.reads("--read", options.read);
   files.writes("--out", options.out);
   if (options.assembly != kStandardOutput) files.writes("--asm", options.assembly);
 }
 
-int run(const MapOptions& options) {
-  if (!options.read.empty()) return disassemble(options);
-  if (options.machine.machine.empty() || options.model.empty()) {
-    throw hw::InputError("map: expected --machine and --model, or --read");
+/// Throws InputError for options that do not go together.
+void check_options(const MapOptions& options) {
+  if (options.machine.machine.empty() || options.model.empty() == options.chain.empty()) {
+    throw hw::InputError("map: expected --machine and --model or --chain, or --read");
   }
+  if (options.simulate && options.chain.empty()) {
+    throw hw::InputError("--simulate: what fusion saves in a chain, expected --chain");
+  }
+  if (!options.chain.empty()) require_no_size(options.chain, options.size);
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
   if (options.explain && options.assembly == kStandardOutput) {
     throw hw::InputError("--explain and --asm -: both write to standard output, expected one");
   }
+}
+
+/// A chain with nothing fused, with stages after anchors, and with all that may fuse.
+FusionComparison compare_fusion(const Network& network, const hw::Machine& machine,
+                                bool simulated) {
+  FusionComparison comparison{network.name, machine.name, simulated, {}, {}};
+  if (machine.preop.lanes == 0) {
+    comparison.notes.push_back(
+        fmt::format("all: with preop.lanes {}, as many as postop.lanes.", machine.postop.lanes));
+  }
+  std::vector<FusionTask> tasks;
+  for (std::size_t i = 0; i < kFusionSteps; ++i) {
+    const hw::Machine step = with_fusion(machine, kFusionStepNames.at(i).level);
+    if (simulated) {
+      tasks.push_back({step, [&network](const hw::Machine&) { return network.graph; },
+                       seeded_inputs(network, 1), true});
+    } else {
+      comparison.runs.at(i) =
+          expected_fusion(network.graph, mapper::map_graph(network.graph, step));
+    }
+  }
+  std::vector<FusionRun> runs = run_fusion(tasks);
+  std::move(runs.begin(), runs.end(), comparison.runs.begin());
+  return comparison;
+}
+
+int run(const MapOptions& options) {
+  if (!options.read.empty()) return disassemble(options);
+  check_options(options);
   hw::Machine machine = load_machine(options.machine);
   if (!options.objective.empty()) {
     hw::set_key(machine, std::string(kObjectiveKey) + "=" + options.objective);
   }
   // The program is the same whatever the weights are.
-  const Network network = load_network(options.model, options.size, machine, false);
+  const Network network = options.chain.empty()
+                              ? load_network(options.model, options.size, machine, false)
+                              : chain_network(options.chain, machine);
   std::optional<MappingSearch> search;
   if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
     const BatchProgress progress;
@@ -99,10 +142,13 @@ int run(const MapOptions& options) {
   if (!options.out.empty()) {
     mapper::write_program(options.out, network.name, machine, network.graph, mapping);
   }
+  std::optional<FusionComparison> fusion;
+  if (!options.chain.empty()) fusion = compare_fusion(network, machine, options.simulate);
   if (options.json) {
     nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
     if (search) document["search"] = search_json(*search);
     if (options.explain) document["fusion"] = fusion_json(network.graph, mapping);
+    if (fusion) document["chain"] = fusion_comparison_json(*fusion);
     document["machine_keys"] = machine_json(machine);
     print_json(document);
   } else if (!text.empty()) {
@@ -110,9 +156,10 @@ int run(const MapOptions& options) {
   } else {
     print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}) +
                (options.explain ? "\n" + fusion_text(network.graph, mapping) : "") +
+               (fusion ? "\n" + fusion_comparison_text(*fusion) : "") +
                (search ? "\n" + search_text(*search) : ""));
   }
-  return kExitOk;
+  return fusion && fusion->simulated && fusion->differing() != 0 ? kExitCheckFailed : kExitOk;
 }
 
 }  // namespace
@@ -133,6 +180,9 @@ void add_map_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{0}, std::size_t{100}).description(""));
   add_model(command, options->model);
+  command.add_option("--chain", options->chain, "map your own chain of operators, a TOML file")
+      ->type_name("FILE.toml");
+  command.add_flag("--simulate", options->simulate, "simulate a chain with and without fusion");
   add_size_options(command, options->size);
   command.add_option("-o,--out", options->out, "write the program for run --program")
       ->type_name("FILE");
@@ -146,6 +196,7 @@ void add_map_command(CLI::App& app, Action& action) {
                          "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.txt",
                          "systole map -m transformer --model bert-base --length 512",
                          "systole map -m transformer --model vit65 --explain",
+                         "systole map -m transformer --chain chain.toml --simulate",
                          "systole map -m gemmini --model vit17 --strategy search --objective edp",
                          "systole map --read vit17.prog"});
   set_action(command, action, options, list_files, run);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/build/encoder_graph.h"
+#include "model/build/operator_graph.h"
 #include "model/build/text_graph.h"
 #include "model/data/dataset.h"
 #include "model/deeploy/deeploy_network.h"
@@ -226,6 +227,17 @@ std::string checkpoint_of(const std::string& model) {
 
 Accuracy picture_accuracy(const std::string& name, const std::string& checkpoint,
                           const std::string& pictures) {
+  const std::string path = model::find_model(name);
+  if (model::model_kind(path) == model::ModelKind::kIntegerOperators) {
+    const model::OperatorNetwork network =
+        model::make_operator_network(model::NetworkFile(model::Safetensors::open(path)));
+    if (!network.pictures) {
+      throw hw::InputError("--accuracy: " + network.name +
+                           " reads codes, expected a network that classifies pictures");
+    }
+    return measure_accuracy(network, checkpoint,
+                            model::load_images(pictures, network.pictures->format));
+  }
   const model::IntegerVit vit = load(name);
   return measure_accuracy(vit, checkpoint, model::load_images(pictures, vit.shape.pictures()));
 }
@@ -258,9 +270,12 @@ int show_accuracy(const ModelOptions& options) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
   const std::string pictures = options.input.empty() ? default_data() : options.input;
-  const bool texts =
-      !options.model.empty() &&
-      model::model_kind(model::find_model(options.model)) == model::ModelKind::kIntegerText;
+  const model::ModelKind kind = options.model.empty()
+                                    ? model::ModelKind::kIntegerVit
+                                    : model::model_kind(model::find_model(options.model));
+  const bool texts = kind == model::ModelKind::kIntegerText;
+  // What a network of a user reaches is its task's.
+  const bool shipped = kind == model::ModelKind::kIntegerVit;
   const char* const inputs = texts ? "texts" : "images";
   Table table(fmt::format("model | >{} | >fp32 % | >integer % | >difference | holds", inputs));
   ordered_json document = ordered_json::array();
@@ -270,7 +285,7 @@ int show_accuracy(const ModelOptions& options) {
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
     const Accuracy accuracy = texts ? text_accuracy(options, name, checkpoint)
                                     : picture_accuracy(name, checkpoint, pictures);
-    const bool holds = texts ? accuracy.keeps() : accuracy.holds();
+    const bool holds = shipped ? accuracy.holds() : accuracy.keeps();
     all_hold = all_hold && holds;
     table.add({name, std::to_string(accuracy.inputs), fmt::format("{:.2f}", 100 * accuracy.real),
                fmt::format("{:.2f}", 100 * accuracy.integer),

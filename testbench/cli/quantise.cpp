@@ -14,11 +14,13 @@
 #include "model/checkpoint/llama_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/data/dataset.h"
+#include "model/float/float_operators.h"
 #include "model/format/safetensors.h"
 #include "model/integer/integer_model.h"
 #include "model/integer/integer_network.h"
 #include "model/model_files.h"
 #include "model/quantise/llama_quantiser.h"
+#include "model/quantise/operator_quantiser.h"
 #include "model/quantise/quantiser.h"
 #include "model/text/token_ids.h"
 #include "model/text/tokeniser.h"
@@ -68,6 +70,19 @@ void quantise_vit(const QuantiseOptions& options, const std::string& path,
                          checkpoint.shape.pictures(), kCalibrationSplit);
   model::IntegerVit vit = model::quantise(checkpoint, data, quantiser);
   finish(options, vit, model::save_integer_vit);
+}
+
+void quantise_operators(const QuantiseOptions& options, const model::NetworkFile& file,
+                        const model::QuantiserOptions& quantiser) {
+  const model::FloatOperators network(file);
+  const model::Dataset data =
+      model::load_images(options.calibration.empty() ? default_data() : options.calibration,
+                         network.format(), kCalibrationSplit);
+  const std::string name = options.name.empty() ? file.document().name : options.name;
+  model::QuantisedOperators made = model::quantise(network, data, name, quantiser);
+  made.writer.write(options.out, made.output);
+  print_text(fmt::format("{}: {}, quantised from {}, {} pictures\n", hw::printable(options.out),
+                         hw::printable(name), file.document().name, data.count));
 }
 
 void quantise_text(const QuantiseOptions& options, const std::string& path,
@@ -192,7 +207,9 @@ int run(const QuantiseOptions& options) {
     }
     quantiser.weight_bits = options.weight_bits;
   }
-  if (llama) {
+  if (model::is_network_file(file) && model::is_convolutional(model::read_network_document(file))) {
+    quantise_operators(options, model::NetworkFile(file), quantiser);
+  } else if (llama) {
     quantise_llama(options, model::NetworkFile(file), quantiser);
   } else if (model::is_text_checkpoint(file)) {
     quantise_text(options, path, quantiser);
@@ -207,7 +224,8 @@ int run(const QuantiseOptions& options) {
 void add_quantise_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<QuantiseOptions>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
-  command.add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT, GPT-2, Llama")
+  command
+      .add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT, GPT-2, Llama, CNN")
       ->type_name("NAME|FILE")
       ->required();
   command.add_option("-o,--out", options->out, "the integer model")

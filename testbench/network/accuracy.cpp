@@ -9,6 +9,7 @@
 #include "model/build/text_graph.h"
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
+#include "model/float/float_operators.h"
 #include "model/float/float_text.h"
 #include "model/float/float_vit.h"
 #include "model/graph/graph.h"
@@ -50,6 +51,47 @@ Accuracy measure_accuracy(const model::IntegerVit& vit, const std::string& check
   accuracy.real = model::float_accuracy(real, data);
   Progress progress(data.count);
   accuracy.integer = integer_accuracy(vit, data, [&](std::size_t done) { progress.update(done); });
+  return accuracy;
+}
+
+double integer_accuracy(const model::OperatorNetwork& network, const model::Dataset& data,
+                        const std::function<void(std::size_t)>& progress) {
+  const model::Tensor& input = network.graph.tensors[input_tensor(network.graph)];
+  const model::Tensor& output = network.graph.tensors[output_tensor(network.graph)];
+  model::Reference reference(network.graph, {true, false});
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < data.count; ++i) {
+    reference.set_input(input.name,
+                        widen(network.pictures.value().bytes(data.image(i)), input.type));
+    reference.run();
+    if (model::argmax(reference.values(output.name)) == data.labels[i]) ++right;
+    if (progress) progress(i + 1);
+  }
+  return static_cast<double>(right) / static_cast<double>(data.count);
+}
+
+Accuracy measure_accuracy(const model::OperatorNetwork& network, const std::string& checkpoint_path,
+                          const model::Dataset& data) {
+  if (data.labels.empty()) throw hw::InputError("pictures: no labels, which an accuracy needs");
+  const model::NetworkFile file(model::Safetensors::open(checkpoint_path));
+  const model::FloatOperators real(file);
+  const model::PictureFormat format = real.format();
+  if (format.side != network.pictures.value().format.side ||
+      format.channels != network.pictures->format.channels) {
+    throw hw::InputError(hw::printable(checkpoint_path) + ": takes other pictures than " +
+                         network.name);
+  }
+  const std::string& result = file.document().outputs.front();
+  Accuracy accuracy;
+  accuracy.inputs = data.count;
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < data.count; ++i) {
+    if (model::argmax(real.run(data.image(i)).at(result).values) == data.labels[i]) ++right;
+  }
+  accuracy.real = static_cast<double>(right) / static_cast<double>(data.count);
+  Progress progress(data.count);
+  accuracy.integer =
+      integer_accuracy(network, data, [&](std::size_t done) { progress.update(done); });
   return accuracy;
 }
 

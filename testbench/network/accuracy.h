@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "model/build/operator_graph.h"
 #include "model/data/dataset.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
@@ -35,6 +36,14 @@ inline constexpr double kLargestLoss = 0.006;
 /// Runs both over all pictures. Throws InputError if the checkpoint cannot be read, has another
 /// shape than the integer model, or the pictures have no labels or another size.
 [[nodiscard]] Accuracy measure_accuracy(const model::IntegerVit& vit,
+                                        const std::string& checkpoint_path,
+                                        const model::Dataset& data);
+
+/// The same for a network of any operators on pictures.
+[[nodiscard]] double integer_accuracy(const model::OperatorNetwork& network,
+                                      const model::Dataset& data,
+                                      const std::function<void(std::size_t)>& progress = {});
+[[nodiscard]] Accuracy measure_accuracy(const model::OperatorNetwork& network,
                                         const std::string& checkpoint_path,
                                         const model::Dataset& data);
 

@@ -79,6 +79,9 @@ void export_network(const std::string& model, const SizeOptions& size, const hw:
                                   path);
     case model::ModelKind::kIntegerLayers:
       return model::write_network(model::load_integer_layers(from), path);
+    case model::ModelKind::kIntegerOperators:
+      throw hw::InputError("--out: " + hw::printable(model) +
+                           " is a network file of any operators, expected another model");
     case model::ModelKind::kCheckpoint:
       break;
   }

@@ -20,6 +20,7 @@
 #include "model/graph/elements.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
+#include "model/seeded/seeded_chain.h"
 #include "model/seeded/seeded_llama.h"
 #include "model/seeded/seeded_resnet.h"
 #include "testbench/network/network_mask.h"
@@ -46,6 +47,27 @@ Network layers_network(const std::string& name, model::IntegerLayers layers,
   network.graph = model::for_machine(
       model::make_encoder_graph(layers.encoder, layers.length, layers.name, layers.embedding_scale),
       machine);
+  return network;
+}
+
+/// Any operators, in their order. `name`: for messages.
+Network operator_network(const std::string& name, model::OperatorNetwork operators,
+                         const hw::Machine& machine) {
+  check_datapath(name, machine, operators.datapath);
+  Network network;
+  network.name = operators.name;
+  network.datapath = operators.datapath;
+  network.pictures = std::move(operators.pictures);
+  const bool windows = std::any_of(operators.graph.nodes.begin(), operators.graph.nodes.end(),
+                                   [](const model::Node& node) { return node.window.has_value(); });
+  try {
+    // Residuals of pictures are added as Gemmini's library does, on the accelerator.
+    network.graph = windows ? std::move(operators.graph)
+                            : model::for_machine(std::move(operators.graph), machine);
+  } catch (const std::invalid_argument& error) {
+    throw hw::InputError(fmt::format("{}: on {}, whose host computes: {}", hw::printable(name),
+                                     machine.name, error.what()));
+  }
   return network;
 }
 
@@ -79,6 +101,15 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
   if (kind == model::ModelKind::kIntegerLayers) {
     return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
   }
+  if (kind == model::ModelKind::kIntegerOperators) {
+    if (!mask.empty()) {
+      throw hw::InputError("--mask: " + hw::printable(name_or_path) +
+                           " has operators without a mask, expected Transformer blocks");
+    }
+    return operator_network(
+        name_or_path,
+        model::make_operator_network(model::NetworkFile(model::Safetensors::open(path))), machine);
+  }
   Network network;
   if (kind == model::ModelKind::kIntegerLlama) {
     if (!mask.empty()) {
@@ -102,6 +133,10 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
   if (!mask.empty()) set_keep(mask, network.vit->shape.tokens(), network.vit->encoder);
   network.graph = model::for_machine(model::make_vit_graph(*network.vit), machine);
   return network;
+}
+
+Network chain_network(const std::string& path, const hw::Machine& machine) {
+  return operator_network(path, model::read_chain(path, kWeightSeed, machine.datapath), machine);
 }
 
 void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine,
@@ -203,9 +238,16 @@ std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& value
 }
 
 std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std::size_t count) {
-  const NetworkSize& size = network.size.value();
-  const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
+  const model::Tensor& input = network.graph.tensors[input_tensor(network.graph)];
+  const hw::DType type = input.type;
   std::vector<std::vector<std::uint8_t>> inputs;
+  if (!network.size) {
+    for (std::size_t i = 0; i < count; ++i) {
+      inputs.push_back(model::seeded_codes(input, kWeightSeed + 1 + i, network.datapath));
+    }
+    return inputs;
+  }
+  const NetworkSize& size = *network.size;
   for (std::size_t i = 0; i < count; ++i) {
     if (size.resnet) {
       inputs.push_back(
@@ -228,11 +270,19 @@ std::string data_file(const std::string& name) { return hw::data_directory() + "
 
 std::string default_data() { return data_file("data/digits.safetensors"); }
 
+model::PictureFormat picture_format(const Network& network) {
+  return network.pictures ? network.pictures->format : network.vit.value().shape.pictures();
+}
+
 std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
                                                       const model::Dataset& data,
                                                       std::size_t limit) {
   const std::size_t count = limit == 0 ? data.count : std::min(limit, data.count);
   std::vector<std::vector<std::uint8_t>> inputs(count);
+  if (network.pictures) {
+    for (std::size_t i = 0; i < count; ++i) inputs[i] = network.pictures->bytes(data.image(i));
+    return inputs;
+  }
   for (std::size_t i = 0; i < count; ++i) {
     for (const std::int32_t sample : model::patches_of(data, i, network.vit->shape)) {
       inputs[i].push_back(static_cast<std::uint8_t>(sample));  // modulo 256: two's complement
@@ -242,7 +292,7 @@ std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
 }
 
 bool classifies(const Network& network) {
-  return network.vit || (network.text && network.text->head);
+  return network.vit || network.pictures || (network.text && network.text->head);
 }
 
 std::int32_t class_of(const model::Graph& graph, const std::vector<std::uint8_t>& logits) {

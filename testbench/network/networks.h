@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "model/build/operator_graph.h"
 #include "model/data/dataset.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_llama.h"
@@ -23,9 +24,15 @@ struct Network {
   std::optional<model::IntegerVit> vit;      ///< of a file, a vision model
   std::optional<model::IntegerText> text;    ///< of a file, a text network
   std::optional<model::IntegerLlama> llama;  ///< of a file, a Llama
-  std::optional<NetworkSize> size;           ///< of a mere shape, or of layers in a file
-  hw::Machine::Datapath datapath;            ///< of those: what their inputs fit
+  /// Of a file of any operators: how pictures become its input, which else has seeded codes.
+  std::optional<model::PictureInput> pictures;
+  std::optional<NetworkSize> size;  ///< of a mere shape, or of layers in a file
+  hw::Machine::Datapath datapath;   ///< of those: what their inputs fit
 };
+
+/// A user's chain of operators (model/seeded/seeded_chain.h), for the machine's datapath. Throws
+/// InputError.
+[[nodiscard]] Network chain_network(const std::string& path, const hw::Machine& machine);
 
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
 /// text network or a Llama has no graph yet. `mask`: a file for load_keep() of
@@ -82,8 +89,8 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 [[nodiscard]] std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values,
                                                         hw::DType type);
 
-/// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights: seeds
-/// kWeightSeed + 1, kWeightSeed + 2, ...
+/// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights, or of
+/// any operators without pictures: seeds kWeightSeed + 1, kWeightSeed + 2, ...
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
                                                                    std::size_t count);
 
@@ -98,6 +105,9 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 
 /// The pictures that the models were trained for: data_file("data/digits.safetensors").
 [[nodiscard]] std::string default_data();
+
+/// The pictures that a network of a file takes.
+[[nodiscard]] model::PictureFormat picture_format(const Network& network);
 
 /// Bytes of the input tensor of a network of a file for each of the first `limit` pictures (all if
 /// 0). Throws InputError if the pictures have another size than the model takes.

@@ -82,7 +82,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
         take_prompts(request, machine);
       }
       if (steps() != nullptr) return;
-    } else if (network_.size) {
+    } else if (network_.size || (!network_.vit && !network_.pictures)) {
       check_seeded(request);
       require_no_size(request.model, request.size);
       inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
@@ -102,7 +102,7 @@ void RunSubject::name_mask(const std::string& mask) {
 
 void RunSubject::take_pictures(const RunRequest& request) {
   const std::string source = request.input.empty() ? default_data() : request.input;
-  model::Dataset pictures = model::load_images(source, network_.vit->shape.pictures());
+  model::Dataset pictures = model::load_images(source, picture_format(network_));
   inputs_ = network_inputs(network_, pictures, request.limit);
   take_labels(source, std::move(pictures.labels), request.needs_labels);
 }

@@ -9,11 +9,13 @@
 #include "base/error.h"
 #include "fuzz/target.h"
 #include "mapper/program_file.h"
+#include "model/build/operator_graph.h"
 #include "model/checkpoint/llama_checkpoint.h"
 #include "model/checkpoint/network_checkpoint.h"
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/deeploy/deeploy_network.h"
+#include "model/float/float_operators.h"
 #include "model/format/safetensors_writer.h"
 #include "model/integer/integer_model.h"
 #include "model/network/network_counts.h"
@@ -121,6 +123,10 @@ void read_all(const std::string& path) {
     case model::ModelKind::kIntegerLlama:
       static_cast<void>(model::load_integer_llama(path));
       break;
+    case model::ModelKind::kIntegerOperators:
+      static_cast<void>(
+          model::make_operator_network(model::NetworkFile(model::Safetensors::open(path))));
+      break;
     case model::ModelKind::kCheckpoint:
       break;
   }
@@ -131,7 +137,9 @@ void read_all(const std::string& path) {
   static_cast<void>(model::network_dot(network));
   static_cast<void>(model::most_tokens(network));
   if (network.document().is_integer()) return;
-  if (model::is_llama(network.document())) {
+  if (model::is_convolutional(network.document())) {
+    static_cast<void>(model::FloatOperators(network).format());
+  } else if (model::is_llama(network.document())) {
     static_cast<void>(model::read_llama_checkpoint(network));
   } else if (model::reads_pictures(network.document())) {
     static_cast<void>(model::load_vit_checkpoint(path));

@@ -17,6 +17,7 @@ class Builder:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, Array] = {}
         self.inputs: list[onnx.ValueInfoProto] = []
+        self.last = ""  # of a builder that is not asked for its output
 
     def constant(self, value: Any, name: str = "") -> str:
         name = name or f"c{len(self.constants)}"
@@ -230,3 +231,53 @@ def save(path: Path, model: onnx.ModelProto) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(model.SerializeToString())
     return path
+
+
+def cnn(random: np.random.Generator, dense: str = "Gemm") -> Builder:
+    """A small convolutional network, as exporters write it: norms of batches, a residual, zeros around a
+    picture, depthwise, poolings, and a dense layer of what is flattened."""
+    b = Builder()
+
+    def conv(x: str, outputs: int, inputs: int, side: int, **attributes: Any) -> Any:
+        weight = (
+            random.standard_normal((outputs, inputs, side, side)) / (inputs * side * side) ** 0.5
+        )
+        bias = 0.1 * random.standard_normal(outputs)
+        return b.op(
+            "Conv",
+            x,
+            b.constant(weight.astype(np.float32)),
+            b.constant(bias.astype(np.float32)),
+            kernel_shape=[side, side],
+            **attributes,
+        )
+
+    def batch_norm(x: str, channels: int) -> Any:
+        parts = [
+            random.uniform(0.5, 1.5, channels),
+            0.1 * random.standard_normal(channels),
+            0.1 * random.standard_normal(channels),
+            random.uniform(0.5, 1.5, channels),
+        ]
+        constants = [b.constant(part.astype(np.float32)) for part in parts]
+        return b.op("BatchNormalization", x, *constants, epsilon=1e-3)
+
+    x = b.input("input", TensorProto.FLOAT, [1, 3, 12, 12])
+    x = b.op("Relu", batch_norm(conv(x, 8, 3, 3, pads=[1] * 4), 8))
+    x = b.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    branch = b.op("Relu", conv(b.op("Pad", x, b.ints(0, 0, 1, 1, 0, 0, 1, 1)), 8, 1, 3, group=8))
+    x = b.op("Relu", b.op("Add", conv(branch, 8, 8, 1), x))
+    x = batch_norm(b.op("AveragePool", x, kernel_shape=[3, 3], strides=[1, 1]), 8)
+    if dense == "mean":
+        x = b.op("Flatten", b.op("GlobalAveragePool", x))
+        pixels = 1
+    else:
+        x = b.op("Reshape", x, b.ints(1, -1))
+        pixels = 16
+    weight = (random.standard_normal((10, 8 * pixels)) / (8 * pixels) ** 0.5).astype(np.float32)
+    bias = random.standard_normal(10).astype(np.float32)
+    if dense == "MatMul":
+        b.last = b.linear(x, weight, bias)
+    else:
+        b.last = b.op("Gemm", x, b.constant(weight), b.constant(bias), transB=1)
+    return b

@@ -1,4 +1,4 @@
-/// What `systole reproduce fusion` simulates.
+#include "testbench/report/fusion_run.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,6 @@
 #include "mapper/fusion_account.h"
 #include "mapper/mapping.h"
 #include "model/graph/graph_builder.h"
-#include "reproduce/fusion/fusion.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/simulation.h"
@@ -37,15 +36,15 @@ constexpr std::pair<const char*, std::uint64_t FusionRun::*> kCounts[] = {
     {"written_bytes", &FusionRun::written_bytes},
     {"vectors", &FusionRun::vectors},
     {"moved_bytes", &FusionRun::moved_bytes},
+    {"mismatches", &FusionRun::mismatches},
 };
 
 Json fusion_document(const FusionTask& task) {
   const model::Graph graph = task.graph(task.machine);
   const mapper::Mapping mapping = mapper::map_graph(graph, task.machine);
-  const mapper::FusionAccount account = mapper::account_fusion(graph, mapping);
-  const mapper::PassAccount total = account.total();
   SimulationOptions options;
   options.functional = !task.inputs.empty();
+  options.check = task.check && options.functional;
   const std::vector<std::vector<std::uint8_t>> nothing{{}};
   const Measurement measured =
       measure(task.machine, graph.name, model::count_macs(graph), options,
@@ -53,17 +52,13 @@ Json fusion_document(const FusionTask& task) {
                        options.functional ? task.inputs : nothing, options));
   const tlm_model::System::Traffic traffic = measured.traffic();
   const SimulationResult& result = measured.result;
-  FusionRun run;
-  run.passes = account.passes.size();
-  run.trips = total.trips;
-  run.accesses = total.accesses();
-  run.stationary_bytes = total.stationary.bytes;
-  run.parameter_bytes = sizeof(std::int32_t) * total.parameters;
+  FusionRun run = expected_fusion(graph, mapping);
   run.cycles = static_cast<std::uint64_t>(measured.mean_cycles());
   run.loaded_bytes = counted_by(result, "load", "read_bytes");
   run.operand_bytes = counted_by(result, "store", "operand_bytes");
   run.written_bytes = counted_by(result, "store", "written_bytes");
   run.vectors = counted_by(result, "store", "accumulator_reads");
+  run.mismatches = measured.mismatches();
   run.moved_bytes = traffic.read_bytes + traffic.written_bytes;
   Json document = {{"outputs", Json::array()}};
   for (const auto& [name, count] : kCounts) document[name] = run.*count;
@@ -88,6 +83,19 @@ hw::Machine with_fusion(hw::Machine machine, hw::FusionLevel level) {
     machine.preop.lanes = machine.postop.lanes;
   }
   return machine;
+}
+
+FusionRun expected_fusion(const model::Graph& graph, const mapper::Mapping& mapping) {
+  const mapper::FusionAccount account = mapper::account_fusion(graph, mapping);
+  const mapper::PassAccount total = account.total();
+  FusionRun run;
+  run.passes = account.passes.size();
+  run.trips = total.trips;
+  run.accesses = total.accesses();
+  run.stationary_bytes = total.stationary.bytes;
+  run.parameter_bytes = sizeof(std::int32_t) * total.parameters;
+  run.cycles = mapping.expected_cycles;
+  return run;
 }
 
 std::vector<FusionRun> run_fusion(const std::vector<FusionTask>& tasks) {
