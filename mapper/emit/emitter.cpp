@@ -34,14 +34,17 @@ Emitter::Emitter(const Emitter& other, ConstantImage& constants, hw::Program& pr
   loops_.follow(other.loops_);
 }
 
-void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups) {
+void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
+                   std::size_t most) {
   turns_.assign(groups.size(), turns_.empty() ? AccumulatorTurn{} : turns_.back());
   const std::size_t first = to_.program.commands.size();
   if (groups.front().tiling.unrolled) {
     emit_loops(groups.front());
   } else {
-    emit_tiles(pipeline, groups);
+    emit_tiles(pipeline, groups, most);
   }
+  std::vector<hw::Command>& commands = to_.program.commands;
+  if (commands.size() - first > most) commands.resize(first + most);
   const bool called = to_.machine.mapper.strategy == hw::MappingStrategy::kGemmini;
   if (called) to_.program.commands[first].issue = hw::Issue::kCall;
 }
@@ -51,7 +54,9 @@ void Emitter::emit_loops(const TiledGroup& group) {
   turns_.resize(1);
 }
 
-void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups) {
+void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
+                         std::size_t most) {
+  const std::size_t first = to_.program.commands.size();
   std::vector<Work> works;
   works.reserve(groups.size());
   std::vector<std::vector<Tile>> tiles;
@@ -76,6 +81,7 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
   const std::vector<Turn> order = turns_of(pipeline, tiles);
   AheadLoads ahead = ahead_loads(pipeline, order.size(), works.front());
   for (const Turn& turn : order) {
+    if (to_.program.commands.size() - first >= most) break;
     // Loads are in order, and the next ones wait for results of the groups before: what stays
     // should be there when these have come.
     for (std::size_t later = turn.group + 1; turn.group != 0 && later < works.size(); ++later) {
@@ -167,6 +173,7 @@ void Emitter::emit_tile(const Tile& tile, Work& work) {
 std::vector<hw::LocalTile> Emitter::take_sums(const Tile& tile, Work& work) {
   const std::uint32_t n = work.tiling->n, unit = to_.machine.array.cols;
   std::vector<hw::LocalTile> places;
+  places.reserve(ceil_div(tile.cols, n));
   if (work.parts == 0) {
     const std::uint32_t address = turns_[work.level].take(*work.tiling, work.share, to_.machine);
     const std::uint32_t pitch = narrow(round_up(tile.cols, unit));

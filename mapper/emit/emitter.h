@@ -47,8 +47,10 @@ class Emitter {
     return !turns_.empty() && turns_.back().second;
   }
 
-  /// The groups of a pipeline.
-  void emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups);
+  /// The groups of a pipeline; of their commands no more than the first `most`, at least one, which
+  /// is enough to see when they can begin. What is emitted after a part makes no program.
+  void emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
+            std::size_t most = SIZE_MAX);
 
  private:
   /// A group that is being emitted.
@@ -78,7 +80,8 @@ class Emitter {
   /// Writes what is due after the next turn.
   void load_ahead(AheadLoads& ahead);
   void emit_loops(const TiledGroup& group);
-  void emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups);
+  void emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
+                  std::size_t most);
   /// Gives the tiles of a group their slots, all of which are empty.
   void place_slots(const TiledGroup& group, Work& work) const;
   [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);

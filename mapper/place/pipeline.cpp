@@ -273,6 +273,14 @@ std::vector<Pipeline> find_pipelines(const Graph& graph, const std::vector<Group
 
 std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vector<Tile>>& tiles) {
   const std::size_t groups = pipeline.levels.size();
+  std::vector<Turn> turns;
+  std::size_t count = 0;
+  for (const std::vector<Tile>& some : tiles) count += some.size();
+  turns.reserve(count);
+  if (pipeline.is_single() && !pipeline.by_rows) {
+    for (std::size_t i = 0; i < count; ++i) turns.push_back({0, i});
+    return turns;
+  }
   const std::uint32_t most = *std::max_element(pipeline.levels.begin(), pipeline.levels.end());
   // By level, its tiles in order; by tile, how many of the level before it must have been issued.
   struct Entry {
@@ -281,6 +289,7 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
     std::size_t needs;
   };
   std::vector<std::vector<Entry>> levels(most + std::size_t{1});
+  for (std::vector<Entry>& level : levels) level.reserve(count);
   for (std::size_t group = 0; group < groups; ++group) {
     for (std::size_t i = 0; i < tiles[group].size(); ++i) {
       levels[pipeline.levels[group]].push_back({{group, i}, tiles[group][i], 0});
@@ -294,6 +303,7 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
     }
   }
   std::vector<std::vector<std::size_t>> places(groups);  // of the tiles of a group in its level
+  for (std::size_t group = 0; group < groups; ++group) places[group].reserve(tiles[group].size());
   for (std::vector<Entry>& level : levels) {
     for (std::size_t i = 0; i < level.size(); ++i) places[level[i].turn.group].push_back(i);
   }
@@ -313,7 +323,6 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
       }
     }
   }
-  std::vector<Turn> turns;
   std::vector<std::size_t> issued(levels.size(), 0);
   for (;;) {
     std::size_t level = levels.size();

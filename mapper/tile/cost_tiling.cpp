@@ -27,16 +27,45 @@ std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t uni
   return sizes;
 }
 
-/// Orders of the loops, operands that stay, room for results and for what comes in next.
+/// Orders of the loops, operands that stay, room for results and for what comes in next: a bit each.
 constexpr unsigned kVariants = 64;
+constexpr unsigned kOrders = 3, kKOuter = 4, kAStays = 8, kBStays = 16, kFarAhead = 32;
 
 void set_variant(Tiling& t, unsigned variant) {
   t.m_outer = (variant & 1U) == 0;
   t.two_results = (variant & 2U) == 0;
-  t.k_outer = (variant & 4U) != 0;
-  t.a_stays = (variant & 8U) != 0;
-  t.b_stays = (variant & 16U) != 0;
-  t.far_ahead = (variant & 32U) != 0;
+  t.k_outer = (variant & kKOuter) != 0;
+  t.a_stays = (variant & kAStays) != 0;
+  t.b_stays = (variant & kBStays) != 0;
+  t.far_ahead = (variant & kFarAhead) != 0;
+}
+
+/// The variants that differ for tiles of one size, in rising order.
+struct Variants {
+  std::array<std::uint8_t, kVariants> of{};
+  std::size_t count = 0;
+
+  [[nodiscard]] const std::uint8_t* begin() const { return of.data(); }
+  [[nodiscard]] const std::uint8_t* end() const { return of.data() + count; }
+};
+
+/// Of tiles of the size of `t`, in so many parts: each bit means something or not whatever the
+/// others are.
+Variants variants_of(Tiling t, std::uint32_t parts, const TilingCost& cost) {
+  unsigned bits = kOrders;
+  for (const unsigned bit : {kKOuter, kAStays, kBStays, kFarAhead}) {
+    set_variant(t, bit);
+    if (cost.is_distinct(t)) bits |= bit;
+  }
+  Variants variants;
+  unsigned variant = 0;
+  do {
+    if (parts == 1 || (variant & kKOuter) != 0) {
+      variants.of[variants.count++] = static_cast<std::uint8_t>(variant);
+    }
+    variant = ((variant | ~bits) + 1) & bits;
+  } while (variant != 0);
+  return variants;
 }
 
 bool cheaper(const Tiling& a, const Tiling& b) {
@@ -180,15 +209,15 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           // Rings that are fed row tile by row tile take parts of whole rows alone.
           if (problem.by_rows && parts != 1 && t.c_cols < problem.n) continue;
           if (!cost.may_fit_twice(t)) continue;
-          const TilingCost::Shape shape = cost.shape(t);
-          if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
+          const std::uint64_t array_cycles = cost.array_cycles(t);
+          if (static_cast<double>(array_cycles) > best.worst()) continue;
+          const TilingCost::Shape shape = cost.shape(t, array_cycles);
           if (shape.loading.least > std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
               shape.cautious.least > cautious.limit()) {
             continue;
           }
-          for (unsigned variant = 0; variant < kVariants; ++variant) {
+          for (const std::uint8_t variant : variants_of(t, parts, cost)) {
             set_variant(t, variant);
-            if ((parts != 1 && !t.k_outer) || !cost.is_distinct(t)) continue;
             if (problem.may_leave_in_parts(t) && shape.loading.least <= by_parts.limit()) {
               Tiling in_parts = t;
               in_parts.in_parts = true;

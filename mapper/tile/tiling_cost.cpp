@@ -93,13 +93,13 @@ bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint
   return cols * bytes * hw::kOperandRows <= machine_.postop.operand_kib * hw::kKib;
 }
 
-TilingCost::Shape TilingCost::shape(const Tiling& t) const {
+TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles) const {
   Shape shape;
   shape.m_tiles = ceil_div(problem_.m, t.m);
   shape.c_tiles = ceil_div(problem_.n, t.c_cols);
   shape.n_tiles = shape.c_tiles * ceil_div(t.c_cols, t.n);
   shape.k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
-  shape.array_cycles = array_cycles(t);
+  shape.array_cycles = array_cycles;
   shape.b_bytes = b_bytes(t);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
   shape.store = problem_.out_on_chip

@@ -46,7 +46,10 @@ class TilingCost {
     double turnaround;          ///< cycles of the array between all C tiles
     Loading loading, cautious;  ///< with all and with half of the reads in flight
   };
-  [[nodiscard]] Shape shape(const Tiling& t) const;
+  [[nodiscard]] Shape shape(const Tiling& t) const { return shape(t, array_cycles(t)); }
+  /// The same with the cycles of the array alone, which are asked for first: most sizes fail there.
+  [[nodiscard]] Shape shape(const Tiling& t, std::uint64_t array_cycles) const;
+  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   /// The same as without its shape, of a tiling that may_fit().
   [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
   /// Whether its flags mean something, and not what others say without them.
@@ -56,8 +59,6 @@ class TilingCost {
   /// Nothing if a tiling that may_fit() does not fit.
   [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
   void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;
-  /// Cycles of the array alone.
-  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   [[nodiscard]] Loading loading(const Tiling& t, const Shape& shape, const DmaRate& rate) const;
   /// Bytes to load of each kind, and cycles of the load stages of A.
   struct Loads {
