@@ -10,8 +10,8 @@
 #include "hw/postop/postop.h"
 
 /// The cycle contract of a unit that brings rows of sums through the post-op pipeline to memory
-/// or into the scratchpad, in gates: rtl/store/systole_store_unit.sv meets it. Its chains have up to
-/// one tensor operand, and a row-wise stage, if at all, at their end.
+/// or into the scratchpad, in gates: rtl/store/systole_store_unit.sv meets it. Its chains have up
+/// to one tensor operand, and a row-wise stage, if at all, at their end.
 namespace systole::hw {
 
 /// What a unit is built for.

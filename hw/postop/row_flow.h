@@ -7,8 +7,8 @@
 #include "hw/postop/postop.h"
 
 /// The stages of a chain cycle by cycle, for whoever feeds them from a memory and hands on what
-/// they deliver: the cycle contracts of rtl/store/systole_row_passes.sv, systole_chain_stages.sv and
-/// systole_row_reciprocals.sv. What a tile takes where nothing is late is chain_cycles().
+/// they deliver: the cycle contracts of rtl/store/systole_row_passes.sv, systole_chain_stages.sv
+/// and systole_row_reciprocals.sv. What a tile takes where nothing is late is chain_cycles().
 namespace systole::hw {
 
 /// How often a chain reads each row: once, unless it has a row-wise stage.

@@ -1,6 +1,6 @@
 // From matmul commands to sums in the accumulator: the unit for matmuls, the array in it, and the
-// accumulator, with what loads write into it. Its reader is outside. Cycles: hw::fold_times() of hw/array/fold_stream.h, and
-// hw/array/accumulator.h for the reader.
+// accumulator, with what loads write into it. Its reader is outside. Cycles: hw::fold_times() of
+// hw/array/fold_stream.h, and hw/array/accumulator.h for the reader.
 //
 // Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for sums
 // that do not begin at rows of the accumulator, and for no work.

@@ -1,10 +1,10 @@
 // A core: commands of a program in memory, and what they ask for. Fetch, decoder, dispatcher, load
 // unit, scratchpad, array, accumulator, post-op pipeline, and the ports to memory: one AXI4 manager
-// each for the program with its chains, loads, stores and their operands, as the model has. Cycles: the contracts of its parts, which
-// docs/core-rtl.md names.
+// each for the program with its chains, loads, stores and their operands, as the model has. Cycles:
+// the contracts of its parts, which docs/core-rtl.md names.
 //
-// `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing is in
-// flight. What nothing here can do stops it: `fault_o`.
+// `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing
+// is in flight. What nothing here can do stops it: `fault_o`.
 
 `include "systole_assert.svh"
 
@@ -137,7 +137,8 @@ module systole_core #(
 
   systole_program_reader #(
     .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
-    .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .AddrWidth(DramBits)
+    .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .AddrWidth(DramBits)
   ) u_program (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .start_i, .address_i,
     .fault_o      (fetch_fault),

@@ -6,7 +6,7 @@
 
 #include "Vcore_4_checked.h"
 #include "testbench/rtl/core/core_watch.h"
-#include "testbench/rtl/drive/axi_read_pins.h"
+#include "testbench/rtl/drive/axi_manager_pins.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
@@ -77,26 +77,9 @@ class BridgedCore final : public CorePorts {
   }
 
   void settle_stores(hw::AxiPins& pins) {
-    dut_->aw_ready_i = pins.aw.ready;
-    dut_->w_ready_i = pins.w.ready;
-    dut_->b_valid_i = pins.b.valid;
-    dut_->b_id_i = static_cast<CData>(pins.b.id);
-    dut_->b_resp_i = static_cast<CData>(pins.b.response);
+    drive_write_pins(dut_, pins);
     dut_.settle();
-    pins.aw = {dut_->aw_valid_o != 0,
-               pins.aw.ready,
-               dut_->aw_id_o,
-               dut_->aw_addr_o,
-               dut_->aw_len_o,
-               dut_->aw_size_o,
-               static_cast<hw::AxiBurst>(dut_->aw_burst_o)};
-    pins.w.valid = dut_->w_valid_o != 0;
-    pins.w.last = dut_->w_last_o != 0;
-    for (unsigned lane = 0; lane < CoreRtl::kBeatBytes; ++lane) {
-      pins.w.data[lane] = static_cast<std::uint8_t>(get_lane<8>(dut_->w_data_o, lane));
-      pins.w.strobes[lane] = (dut_->w_strb_o >> lane & 1U) != 0;
-    }
-    pins.b.ready = dut_->b_ready_o != 0;
+    take_write_pins(dut_, pins, CoreRtl::kBeatBytes);
   }
 
   void edge() {

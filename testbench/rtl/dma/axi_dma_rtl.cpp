@@ -9,7 +9,7 @@
 #include "Vaxi_dma_4.h"
 #include "Vaxi_dma_4_checked.h"
 #include "base/error.h"
-#include "testbench/rtl/drive/axi_read_pins.h"
+#include "testbench/rtl/drive/axi_manager_pins.h"
 #include "testbench/rtl/drive/ports.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
@@ -40,28 +40,11 @@ class VerilatedDma final : public AxiDmaRtl {
   }
 
   void settle(hw::AxiPins& pins) override {
-    dut_->aw_ready_i = pins.aw.ready;
-    dut_->w_ready_i = pins.w.ready;
-    dut_->b_valid_i = pins.b.valid;
-    dut_->b_id_i = static_cast<CData>(pins.b.id);
-    dut_->b_resp_i = static_cast<CData>(pins.b.response);
+    drive_write_pins(dut_, pins);
     drive_read_pins(dut_, pins, bytes_);
     dut_.settle();
-    pins.aw = {dut_->aw_valid_o != 0,
-               pins.aw.ready,
-               dut_->aw_id_o,
-               dut_->aw_addr_o,
-               dut_->aw_len_o,
-               dut_->aw_size_o,
-               static_cast<hw::AxiBurst>(dut_->aw_burst_o)};
+    take_write_pins(dut_, pins, bytes_);
     take_read_pins(dut_, pins);
-    pins.w.valid = dut_->w_valid_o != 0;
-    pins.w.last = dut_->w_last_o != 0;
-    for (unsigned lane = 0; lane < bytes_; ++lane) {
-      pins.w.data[lane] = static_cast<std::uint8_t>(get_lane<8>(dut_->w_data_o, lane));
-      pins.w.strobes[lane] = (get_lane<8>(dut_->w_strb_o, lane / 8) >> lane % 8 & 1U) != 0;
-    }
-    pins.b.ready = dut_->b_ready_o != 0;
     dut_.show_cycle(++cycle_);
     if (pins.w.valid && pins.w.ready) show_word();
   }

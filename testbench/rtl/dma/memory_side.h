@@ -10,7 +10,7 @@
 #include "hw/axi/axi_subordinate.h"
 #include "hw/dma/read_dma.h"
 #include "hw/dma/write_dma.h"
-#include "testbench/rtl/drive/axi_read_pins.h"
+#include "testbench/rtl/drive/axi_manager_pins.h"
 #include "testbench/rtl/drive/ports.h"
 
 namespace systole::testbench {
@@ -135,31 +135,14 @@ class WriteSide {
     port_.drive(pins_, cycle);
     pins_.aw.ready = pins_.aw.ready && memory_.takes(cycle);
     pins_.w.ready = pins_.w.ready && memory_.takes_data(cycle);
-    dut->aw_ready_i = pins_.aw.ready;
-    dut->w_ready_i = pins_.w.ready;
-    dut->b_valid_i = pins_.b.valid;
-    dut->b_id_i = static_cast<CData>(pins_.b.id);
-    dut->b_resp_i = static_cast<CData>(pins_.b.response);
+    drive_write_pins(dut, pins_);
   }
 
   /// Takes the block's pins, which have settled, at the end of `cycle`. A request is of `command`.
   /// Throws std::runtime_error on a breach of the protocol.
   template <typename Dut>
   void take(Dut& dut, std::uint64_t cycle, std::size_t command) {
-    pins_.aw = {dut->aw_valid_o != 0,
-                pins_.aw.ready,
-                dut->aw_id_o,
-                dut->aw_addr_o,
-                dut->aw_len_o,
-                dut->aw_size_o,
-                static_cast<hw::AxiBurst>(dut->aw_burst_o)};
-    pins_.w.valid = dut->w_valid_o != 0;
-    pins_.w.last = dut->w_last_o != 0;
-    for (unsigned lane = 0; lane < beat_bytes_; ++lane) {
-      pins_.w.data[lane] = static_cast<std::uint8_t>(get_lane<8>(dut->w_data_o, lane));
-      pins_.w.strobes[lane] = (get_lane<8>(dut->w_strb_o, lane / 8) >> lane % 8 & 1U) != 0;
-    }
-    pins_.b.ready = dut->b_ready_o != 0;
+    take_write_pins(dut, pins_, beat_bytes_);
     if (!checker_.watch(pins_, cycle)) throw std::runtime_error(checker_.breach());
     if (pins_.aw.valid && pins_.aw.ready) {
       of_id_.at(pins_.aw.id) = requests_.size();

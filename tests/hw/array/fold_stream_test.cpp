@@ -88,6 +88,53 @@ TEST(FoldStream, TakesTheModelsCyclesWhereNothingIsInItsWay) {
   EXPECT_GT(late, 60U) << "commands before which the array was idle";
 }
 
+// B stored transposed: its columns of C are read before its weights, beside whatever else goes on.
+TEST(FoldStream, FillsTheTransposerWhileTheFoldBeforeStreams) {
+  Machine::Array array;
+  array.rows = array.cols = 8;
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 100; ++i) {
+    FoldCommand command = random_fold_command(random);
+    command.k = 1 + random() % 8;
+    const std::uint64_t columns = std::min<std::uint64_t>(command.n, 8);
+    const auto run = [&](bool transposed) {
+      command.b_transposed = transposed;
+      return fold_times(array, {command}, at_once);
+    };
+    // The weights of the first fold come later; those of the others have the rows of the fold
+    // before.
+    std::uint64_t later = columns + 1;
+    for (std::uint64_t column = 8; column < command.n; column += 8) {
+      const std::uint64_t filled = std::min<std::uint64_t>(command.n - column, 8) + 1;
+      const std::uint64_t plain = std::max<std::uint64_t>(command.m, 8);
+      later += std::max(command.m, filled + 8) - plain;
+    }
+    EXPECT_EQ(run(true).times[0].completed, run(false).times[0].completed + later) << i;
+  }
+}
+
+// What the transposer reads: a row of memory for each column of the tile, and no weights after
+// that.
+TEST(FoldStream, ReadsTheColumnsOfATransposedTileOnce) {
+  Machine::Array array;
+  array.rows = array.cols = 4;
+  FoldCommand command;
+  command.m = 2;
+  command.n = 6;
+  command.k = 5;
+  command.b = 100;
+  command.b_pitch = 10;
+  command.b_transposed = true;
+  std::vector<std::uint64_t> reads;
+  (void)fold_times(array, {command}, [&](std::uint64_t cycle, auto /*a*/, auto b) {
+    if (b) reads.push_back(*b);
+    return cycle + 1;
+  });
+  const std::vector<std::uint64_t> expected = {100, 110, 120, 130, 104, 114,
+                                               124, 134, 140, 150, 144, 154};
+  EXPECT_EQ(reads, expected);
+}
+
 // A fold of one row, in a memory that takes ten cycles for a row of B: the array stands still.
 TEST(FoldStream, StandsStillWhileAReadIsNotServed) {
   Machine::Array array;

@@ -21,12 +21,16 @@ StoreSurroundings nothing_around() {
   around.no_port = [](std::uint64_t /*cycle*/, std::uint64_t /*row*/) { return false; };
   around.memory.takes = around.memory.takes_data = [](std::uint64_t /*cycle*/) { return true; };
   around.memory.done = [](const WriteRequest& request) { return request.sent + 10; };
+  around.operands.takes = [](std::uint64_t /*cycle*/) { return true; };
+  around.operands.done = [](const ReadRequest& request) { return request.issued + 30; };
   return around;
 }
 
 StoreParams store_params(std::uint64_t lanes, std::uint64_t beat_bytes) {
-  Machine::Dma dma;
-  return {lanes, {RequestCut(dma), beat_bytes, 4, SlotOrder::kIssue, 2 * 64 / 4}};
+  const Machine::Dma dma;
+  return {lanes,
+          {RequestCut(dma), beat_bytes, 4, SlotOrder::kIssue, 2 * 64 / 4},
+          {RequestCut(dma), 4, SlotOrder::kIssue, 2}};
 }
 
 std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
@@ -39,6 +43,10 @@ Chain random_store_chain(test::Random& random) {
     stage.op = random() % 2 == 0 ? StageOp::kAdd : StageOp::kRequantise;
     stage.operand = random() % 2 == 0 ? Operand::kImmediate : Operand::kChannel;
     chain.stages.push_back(stage);
+  }
+  if (random() % 2 == 0) {
+    const StageOp op = random() % 2 == 0 ? StageOp::kSoftmax : StageOp::kLayerNorm;
+    chain.stages.push_back(test::random_stage(random, op));
   }
   return chain;
 }
@@ -72,6 +80,54 @@ TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
     EXPECT_EQ(times.completed, model + 1 + loads + move.m * (pieces - vectors)) << i;
     EXPECT_EQ(times.free, times.completed) << i;
     EXPECT_LE(times.released, times.completed) << i;
+  }
+}
+
+// A tile of 3 x 20 bytes in requests of up to 64: three of them, one a cycle. Its vectors are used
+// in the cycle after the last byte is there, which is the next one after the micro-code otherwise.
+TEST(StoreSchedule, WaitsForATensorOperand) {
+  Chain chain;
+  chain.stages.resize(1);
+  StoreCommand move;
+  move.move = true;
+  move.started = 5;
+  move.m = 3;
+  move.n = 20;
+  move.tensor = 128;
+  move.tensor_pitch = 64;
+  const auto completed = [&] {
+    return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0].completed;
+  };
+  const std::uint64_t without = completed();
+  chain.stages[0].operand = Operand::kTensor;
+  chain.stages[0].tensor = DType::kS8;
+  const StoreSchedule with = store_times({chain}, {move}, store_params(4, 4), nothing_around());
+  ASSERT_EQ(with.operands.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(with.operands[i].issued, move.started + i);
+    EXPECT_EQ(with.operands[i].address, 128 + 64 * i);
+    EXPECT_EQ(with.operands[i].bytes, 20U);
+  }
+  const std::uint64_t there = move.started + 2 + 30, code = move.started + 1 + 9;
+  const std::uint64_t deeper = stage_latency(chain.stages[0]) - stage_latency(Stage{});
+  EXPECT_EQ(with.times[0].completed, without + (there + 1 - code) + deeper);
+}
+
+// One divider: a row of one vector is divided when its reciprocal is there, every 15 cycles.
+TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
+  const Chain chain{{default_stage(StageOp::kDivideRowSum)}, DType::kS32};
+  const auto completed = [&](std::uint64_t rows, std::uint64_t columns) {
+    StoreCommand move;
+    move.move = true;
+    move.m = rows;
+    move.n = columns;
+    return store_times({chain}, {move}, store_params(4, 16), nothing_around()).times[0].completed;
+  };
+  const std::uint64_t one = completed(1, 4);
+  EXPECT_EQ(one, 16U + stage_latency(chain.stages[0]) + 1) << "its reciprocal is the last to come";
+  for (std::uint64_t rows = 2; rows < 9; ++rows) {
+    EXPECT_EQ(completed(rows, 4), one + 15 * (rows - 1));
+    EXPECT_EQ(completed(rows, 80), completed(1, 80) + 20 * (rows - 1)) << "hidden";
   }
 }
 

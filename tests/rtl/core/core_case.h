@@ -227,7 +227,7 @@ class RandomCore {
     matmul.n = size(14);
     matmul.k = size(14);
     matmul.a = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.m, matmul.k);
-    matmul.b_transposed = any(0, 2) == 0;
+    matmul.b_transposed = any(0, 1) == 0;
     matmul.b = matmul.b_transposed
                    ? tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.n, matmul.k)
                    : tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);

@@ -1,0 +1,74 @@
+#include "hw/dma/chain_schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace systole::hw {
+namespace {
+
+constexpr std::uint64_t kWay = 20;  ///< cycles from a request to its end
+
+ReadMemory quick_memory() {
+  return {[](std::uint64_t /*cycle*/) { return true; },
+          [](const ReadRequest& request) { return request.issued + kWay; }};
+}
+
+ReadParams one_request_a_run() {
+  Machine::Dma dma;
+  dma.request_bytes = 4096;
+  return {RequestCut(dma), 16, SlotOrder::kIssue, 2};
+}
+
+ProgramHeader header_with(std::uint32_t commands, std::uint32_t chains, std::uint32_t chain_bytes) {
+  ProgramHeader header;
+  header.commands = commands;
+  header.chains = chains;
+  header.chain_bytes = chain_bytes;
+  return header;
+}
+
+// Chains 1 and 5 have the same of four slots.
+TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
+  const ProgramHeader header = header_with(2, 8, 80);
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
+  fetch.start(0);
+  ASSERT_EQ(fetch.arrival(0), kWay);
+  ChainSchedule chains(header, 4, 2);
+  const std::uint64_t words = 10;
+  const auto from = [&](std::uint64_t seen) { return seen + 1 + kWay + words + 3; };
+  EXPECT_EQ(chains.ready(fetch, 1, kWay, 0), from(kWay));
+  EXPECT_EQ(chains.ready(fetch, 1, 100, 500), 100U) << "it is there";
+  EXPECT_EQ(chains.ready(fetch, 2, 200, 500), from(200)) << "an empty slot";
+  EXPECT_EQ(chains.ready(fetch, 5, 300, 500), from(500))
+      << "a command in flight has that of chain 1";
+  EXPECT_EQ(chains.ready(fetch, 1, 600, 500), from(600)) << "it has been replaced";
+  ASSERT_EQ(fetch.requests().size(), 5U);
+  const std::uint32_t read[] = {1, 2, 5, 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(fetch.requests()[i + 1].address, header.chain(read[i]));
+    EXPECT_EQ(fetch.requests()[i + 1].bytes, 80U);
+  }
+}
+
+TEST(ChainSchedule, LeavesOutWhatACoreCannotHold) {
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
+  fetch.start(0);
+  ChainSchedule chains(header_with(2, 1, 8 + 72 * 40), 4, 2);
+  EXPECT_EQ(chains.ready(fetch, 0, kWay, 0), kWay + 1 + kWay + 19 + 3);
+  EXPECT_EQ(fetch.requests()[1].bytes, 8U + 72 * 2);
+}
+
+// The second chunk can be asked for when the first has arrived, and so goes before the record that
+// the first command wants a cycle later.
+TEST(ChainSchedule, SharesThePortWithTheCommands) {
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 4);
+  fetch.start(0);
+  ASSERT_EQ(fetch.arrival(0), kWay);
+  ChainSchedule chains(header_with(4, 1, 80), 4, 2);
+  EXPECT_EQ(chains.ready(fetch, 0, kWay, 0), kWay + 1 + kWay + 10 + 3);
+  ASSERT_EQ(fetch.requests().size(), 3U);
+  EXPECT_EQ(fetch.requests()[1].issued, kWay) << "commands";
+  EXPECT_EQ(fetch.requests()[2].issued, kWay + 1) << "the record";
+}
+
+}  // namespace
+}  // namespace systole::hw
