@@ -32,6 +32,12 @@ constexpr std::uint32_t kDefaultDdrMib = 128, kMaxDdrMib = 32768;
 constexpr std::size_t kMaxProblems = 100;  // reported one by one
 constexpr std::int64_t kMaxLinkNs = 1'000'000;
 
+/// Whether its core is one of tiles.
+bool has_tiles(const Machine& machine) {
+  return machine.dfx.cores == 0 && machine.stream.units == 0 &&
+         machine.dynamic.kind == DynamicKind::kNone;
+}
+
 /// Walks the tree of one file and gathers its machine and its problems.
 class MachineReader {
  public:
@@ -189,13 +195,10 @@ class MachineReader {
     if (problems_.empty()) apply_rules();
     if (problems_.empty() && is_ring_) {
       check_ring(table, system);
-    } else if (problems_.empty() && (machine_.dfx.cores != 0 || machine_.stream.units != 0 ||
-                                     machine_.dynamic.kind != DynamicKind::kNone)) {
+    } else if (problems_.empty() && !has_tiles(machine_)) {
       add(table.source().begin, kCore,
           "found a table in a machine of another kind (dfx.cores, stream.units, dynamic.kind), "
-          "expected a "
-          "tile "
-          "machine");
+          "expected a tile machine");
     }
     if (problems_.empty() && is_kind(table, kEngines) && machine_.attention.lines == 0) {
       add(table.get(kKind)->source().begin, kKind,
@@ -242,8 +245,7 @@ class MachineReader {
         return add(node.source().begin, kUse,
                    "found " + quoted_text(name->get()) + ", expected a ring, such as dfx");
       }
-      if (preset.dfx.cores != 0 || preset.stream.units != 0 ||
-          preset.dynamic.kind != DynamicKind::kNone) {
+      if (!has_tiles(preset)) {
         return add(node.source().begin, kUse,
                    "found " + quoted_text(name->get()) +
                        ", whose core is of another kind, expected a tile machine");

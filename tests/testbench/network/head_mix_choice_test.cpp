@@ -60,10 +60,13 @@ TEST_F(HeadMixChoice, IsNeverSlowerThanTheBetterWayByMoreThanAHundredth) {
   Random random(21);
   int on_pays = 0, off_pays = 0;
   double worst = 0;
+  // Of the later draws of this seed those that need the mean of encoded and plain sections.
+  constexpr int kClose = 53, kCloseToo = 63;
   const int draws = test::draws(12);
-  for (int i = 0; i < draws; ++i) {
+  for (int i = 0; i <= kCloseToo; ++i) {
     const Workload workload = test::random_linked_encoder(random);
     const hw::Machine machine = linked_engines(random);
+    if (i >= draws && i != kClose && i != kCloseToo) continue;
     const auto on = cycles(workload, machine, HeadMixUse::kOn);
     const auto off = cycles(workload, machine, HeadMixUse::kOff);
     const auto chosen = cycles(workload, machine, HeadMixUse::kAuto);
