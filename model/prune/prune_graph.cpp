@@ -276,7 +276,9 @@ Graph with_fewer_tokens(const Graph& graph, std::size_t first, std::uint32_t tok
   for (std::size_t n = first; n < result.nodes.size(); ++n) {
     for (const TensorId id : tensors_of(result.nodes[n])) {
       Tensor& tensor = result.tensors[id];
-      if (before.count(id) != 0 || tensor.kind != Tensor::Kind::kActivation) continue;
+      const bool made =
+          tensor.kind == Tensor::Kind::kActivation || tensor.kind == Tensor::Kind::kOutput;
+      if (before.count(id) != 0 || !made) continue;
       if (graph.tensors[id].rows == tokens) tensor.rows = kept;
       if (scores.count(id) != 0 && graph.tensors[id].cols == tokens) tensor.cols = kept;
     }

@@ -22,8 +22,8 @@ inline constexpr Structure kStructures[] = {Structure::kHeads, Structure::kNeuro
 
 /// The order in which parts of an integer network go, least important first. What a part adds to
 /// the network is measured on its calibration inputs: of heads and neurons the magnitude of their
-/// codes times that of the weights that read them, as a share of the layer's; of tokens the
-/// attention of the first block to them, of all heads.
+/// codes times that of the weights that read them, as a share of the layer's; of tokens the square
+/// of what the outputs of some inputs change by without this token alone.
 class StructureRanking {
  public:
   /// `subject` outlives this object. Throws InputError for tokens of a network of one block, or
@@ -46,8 +46,10 @@ class StructureRanking {
     std::uint32_t layer = 0, index = 0;
     double importance = 0.0;
   };
-  void rank_columns(const std::vector<std::vector<double>>& columns);
-  void rank_tokens(std::vector<double> attention);
+  /// By layer, of the columns of tensors_: sums of magnitudes over the calibration inputs.
+  [[nodiscard]] std::vector<std::vector<double>> column_sums() const;
+  void rank_columns();
+  void rank_tokens();
   [[nodiscard]] model::Graph without_parts(std::size_t count) const;
   [[nodiscard]] model::Graph without_tokens(std::size_t count) const;
 

@@ -15,6 +15,9 @@
 namespace systole::testbench {
 namespace {
 
+/// Calibration inputs on which each token is left out.
+constexpr std::size_t kTokenInputs = 24;
+
 std::string block_name(std::uint32_t layer, const char* part) {
   return "blocks." + std::to_string(layer) + "." + part;
 }
@@ -60,53 +63,48 @@ const char* structure_name(Structure structure) {
 StructureRanking::StructureRanking(const IntegerSubject& subject, Structure structure)
     : subject_(subject), structure_(structure) {
   const model::Graph& graph = subject.graph;
-  const bool heads = structure == Structure::kHeads, tokens = structure == Structure::kTokens;
+  const bool tokens = structure == Structure::kTokens;
   if (tokens && (subject.layers < 2 || subject.masked)) {
     throw hw::InputError("--structure tokens: " + graph.name +
                          (subject.masked ? " has masks of its tokens, expected a network without"
                                          : " has one block, expected tokens to drop after it"));
   }
-  std::vector<std::vector<double>> columns(subject.layers);
-  std::vector<std::string> names;
-  for (std::uint32_t layer = 0; layer < subject.layers; ++layer) {
-    names.push_back(block_name(layer, heads ? "attn.context" : "mlp.gelu"));
-    tensors_.push_back(model::find_tensor(graph, names.back()));
-    columns[layer].resize(graph.tensors[tensors_.back()].cols);
-  }
-  std::vector<double> attention(subject.tokens);
-  model::Reference reference(graph, {true, false});
-  const std::string& input = graph.tensors[input_tensor(graph)].name;
-  for (const std::vector<std::int32_t>& values : subject.calibration) {
-    reference.set_input(input, values);
-    reference.run();
-    for (std::uint32_t h = 0; tokens && h < subject.heads; ++h) {
-      const std::vector<std::int32_t> codes =
-          reference.values(block_name(0, "attn.head") + std::to_string(h) + ".softmax");
-      for (std::size_t row = 0; row < subject.tokens; ++row) {
-        const auto begin = codes.begin() + static_cast<std::ptrdiff_t>(row * subject.tokens);
-        const double sum =
-            std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(subject.tokens), 0.0);
-        for (std::size_t key = 0; key < subject.tokens; ++key) {
-          attention[key] += sum == 0 ? 0.0 : codes[row * subject.tokens + key] / sum;
-        }
-      }
-    }
-    for (std::uint32_t layer = 0; !tokens && layer < subject.layers; ++layer) {
-      const std::vector<std::int32_t> codes = reference.values(names[layer]);
-      for (std::size_t i = 0; i < codes.size(); ++i) {
-        columns[layer][i % columns[layer].size()] += std::abs(codes[i]);
-      }
-    }
-  }
   if (tokens) {
-    rank_tokens(std::move(attention));
+    rank_tokens();
   } else {
-    rank_columns(columns);
+    rank_columns();
+  }
+  if (parts_ == 0) {
+    throw hw::InputError(std::string("--structure ") + structure_name(structure) + ": " +
+                         graph.name + " has one of them where one stays, expected more");
   }
 }
 
-void StructureRanking::rank_columns(const std::vector<std::vector<double>>& columns) {
+std::vector<std::vector<double>> StructureRanking::column_sums() const {
+  std::vector<std::vector<double>> columns(subject_.layers);
+  model::Reference reference(subject_.graph, {true, false});
+  for (const std::vector<std::int32_t>& values : subject_.calibration) {
+    reference.set_input(subject_.graph.tensors[input_tensor(subject_.graph)].name, values);
+    reference.run();
+    for (std::uint32_t layer = 0; layer < subject_.layers; ++layer) {
+      const model::Tensor& tensor = subject_.graph.tensors[tensors_[layer]];
+      columns[layer].resize(tensor.cols);
+      const std::vector<std::int32_t> codes = reference.values(tensor.name);
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        columns[layer][i % tensor.cols] += std::abs(codes[i]);
+      }
+    }
+  }
+  return columns;
+}
+
+void StructureRanking::rank_columns() {
   const bool heads = structure_ == Structure::kHeads;
+  for (std::uint32_t layer = 0; layer < subject_.layers; ++layer) {
+    const std::string name = block_name(layer, heads ? "attn.context" : "mlp.gelu");
+    tensors_.push_back(model::find_tensor(subject_.graph, name));
+  }
+  const std::vector<std::vector<double>> columns = column_sums();
   for (std::uint32_t layer = 0; layer < subject_.layers; ++layer) {
     const char* const reader = heads ? "attn.proj.weight" : "mlp.fc2.weight";
     const std::vector<double> weights = row_weights(
@@ -133,12 +131,40 @@ void StructureRanking::rank_columns(const std::vector<std::vector<double>>& colu
   parts_ = order_.size();
 }
 
-void StructureRanking::rank_tokens(std::vector<double> attention) {
-  tokens_.resize(subject_.tokens);
-  std::iota(tokens_.begin(), tokens_.end(), 0U);
-  std::stable_sort(tokens_.begin() + 1, tokens_.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return attention[a] > attention[b]; });
+void StructureRanking::rank_tokens() {
   parts_ = subject_.tokens - 1;
+  std::vector<std::uint32_t> order(subject_.tokens);
+  std::iota(order.begin(), order.end(), 0U);
+  const std::size_t inputs = std::min(subject_.calibration.size(), kTokenInputs);
+  std::vector<std::vector<std::int32_t>> whole(inputs);
+  model::Reference complete(subject_.graph, {true, false});
+  const std::string& in = subject_.graph.tensors[input_tensor(subject_.graph)].name;
+  const std::string& out = subject_.graph.tensors[output_tensor(subject_.graph)].name;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    complete.set_input(in, subject_.calibration[i]);
+    complete.run();
+    whole[i] = complete.values(out);
+  }
+  std::vector<double> loss(subject_.tokens, 0.0);
+  for (std::size_t token = 1; token < subject_.tokens; ++token) {
+    tokens_ = order;
+    std::rotate(tokens_.begin() + static_cast<std::ptrdiff_t>(token),
+                tokens_.begin() + static_cast<std::ptrdiff_t>(token) + 1, tokens_.end());
+    const model::Graph graph = without_tokens(1);
+    model::Reference reference(graph, {true, false});
+    for (std::size_t i = 0; i < inputs; ++i) {
+      reference.set_input(in, reordered(subject_.calibration[i]));
+      reference.run();
+      const std::vector<std::int32_t> output = reference.values(out);
+      const std::vector<std::int32_t> expected = reordered_output(whole[i], output.size());
+      for (std::size_t k = 0; k < output.size(); ++k) {
+        loss[token] += std::pow(static_cast<double>(output[k]) - expected[k], 2);
+      }
+    }
+  }
+  tokens_ = std::move(order);
+  std::stable_sort(tokens_.begin() + 1, tokens_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return loss[a] > loss[b]; });
 }
 
 model::Graph StructureRanking::without(double share, std::size_t& gone) const {

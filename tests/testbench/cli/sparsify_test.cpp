@@ -268,7 +268,7 @@ TEST(SparsifyStructures, SaveWhatTheirWeightsAndRowsWere) {
   EXPECT_EQ(curve[1]["error"], 0.0) << "no neuron is gone";
   EXPECT_EQ(curve[1]["cycles"], curve[0]["cycles"]);
   EXPECT_GT(curve[0]["accuracy"], 0.9);
-  EXPECT_GT(curve[2]["accuracy"], 0.9) << "a quarter adds little";
+  EXPECT_GT(curve[2]["accuracy"], 0.95) << "a quarter adds little";
   for (std::size_t i = 2; i < curve.size(); ++i) {
     EXPECT_GT(curve[i]["error"], curve[i - 1]["error"]);
     EXPECT_LT(curve[i]["cycles"], curve[0]["cycles"]);
@@ -280,7 +280,7 @@ TEST(SparsifyStructures, SaveWhatTheirWeightsAndRowsWere) {
   EXPECT_LT(heads["curve"][1]["dram_bytes"], heads["curve"][0]["dram_bytes"]);
 }
 
-TEST(SparsifyStructures, DropTheTokensThatNothingAttendsTo) {
+TEST(SparsifyStructures, DropTheTokensThatAddLeast) {
   const json tokens = structures("vit17", "tokens", "0.25,0.9")["curve"];
   EXPECT_EQ(tokens[0]["error"], 0.0) << "in another order the network is the same";
   EXPECT_EQ(tokens[1]["gone"], 4);
@@ -289,7 +289,7 @@ TEST(SparsifyStructures, DropTheTokensThatNothingAttendsTo) {
   EXPECT_LT(tokens[1]["macs"], tokens[0]["macs"]);
   EXPECT_LT(tokens[2]["cycles"], tokens[0]["cycles"]);
   EXPECT_GT(tokens[2]["error"], tokens[1]["error"]);
-  EXPECT_GT(tokens[1]["accuracy"], 0.88);
+  EXPECT_GT(tokens[1]["accuracy"], 0.95);
   EXPECT_GT(tokens[1]["accuracy"], tokens[2]["accuracy"]);
 }
 
