@@ -202,8 +202,7 @@ int run(const AnalyseOptions& options) {
     costs = analyse(network);
   } else if (!options.has_machine()) {
     throw hw::InputError("analyse: " + network.name +
-                         " has convolutions, for which there are no closed forms, expected "
-                         "--machine");
+                         ": closed forms are those of Transformers, expected --machine");
   }
   std::optional<EstimateReport> estimates;
   std::optional<BoundReport> bound;

@@ -27,6 +27,7 @@
 #include "testbench/report/plot.h"
 #include "testbench/sparsify/attention_subject.h"
 #include "testbench/sparsify/sparsity_curve.h"
+#include "testbench/sparsify/structure_curve.h"
 
 namespace systole::testbench {
 namespace {
@@ -48,6 +49,7 @@ struct SparsifyOptions {
   std::optional<std::int64_t> threshold, margin, dim;
   std::size_t limit = 0;
   std::uint64_t seed = 1;
+  std::string structure;
   bool per_head = false;
   bool cls = false;
   bool json = false;
@@ -70,11 +72,10 @@ void check_model_options(const SparsifyOptions& options) {
     }
     return;
   }
-  const std::pair<const char*, bool> of_models[] = {{"--limit", options.limit != 0},
-                                                    {"--maps", !options.maps.empty()},
-                                                    {"--curve", !options.curve.empty()},
-                                                    {"--csv", !options.csv.empty()},
-                                                    {"--plots", !options.plots.empty()}};
+  const std::pair<const char*, bool> of_models[] = {
+      {"--limit", options.limit != 0},     {"--maps", !options.maps.empty()},
+      {"--curve", !options.curve.empty()}, {"--structure", !options.structure.empty()},
+      {"--csv", !options.csv.empty()},     {"--plots", !options.plots.empty()}};
   for (const auto& [option, given] : of_models) {
     if (given)
       throw hw::InputError(fmt::format("{}: of a model, expected --input with it", option));
@@ -89,6 +90,16 @@ void check_options(const SparsifyOptions& options) {
   if (options.sparsity) check_share("--sparsity", *options.sparsity);
   for (const double sparsity : options.curve) check_share("--curve", sparsity);
   check_model_options(options);
+  if (!options.structure.empty()) {
+    if (options.curve.empty()) {
+      throw hw::InputError("--structure: shares of heads, neurons or tokens, expected --curve");
+    }
+    if (options.per_head || options.cls || options.margin || !options.maps.empty() ||
+        !options.plots.empty()) {
+      throw hw::InputError(
+          "--per-head, --cls, --margin, --maps, --plots: of attention, expected no --structure");
+    }
+  }
   if (options.curve.empty() && (!options.csv.empty() || !options.plots.empty())) {
     throw hw::InputError("--csv and --plots: of a curve, expected --curve with them");
   }
@@ -259,8 +270,33 @@ int run_model(const SparsifyOptions& options, const hw::Machine& machine) {
   return kExitOk;
 }
 
+/// A network without shares of its heads, neurons or tokens.
+int run_structures(const SparsifyOptions& options) {
+  const hw::Machine machine = load_machine(options.machine, options.settings);
+  std::optional<hw::AtomicFile> csv;
+  if (!options.csv.empty()) csv.emplace(options.csv);
+  const AttentionSubject subject(options.source, options.input, options.limit,
+                                 AttentionSubject::Padding::kCommonLength);
+  Structure structure = Structure::kHeads;
+  for (const Structure one : kStructures) {
+    if (options.structure == structure_name(one)) structure = one;
+  }
+  const StructureCurve curve = structure_curve(subject, structure, options.curve, machine);
+  if (csv) {
+    csv->stream() << curve_csv(curve);
+    csv->commit();
+  }
+  if (options.json) {
+    print_json(curve_json(curve));
+  } else {
+    print_text(curve_text(curve));
+  }
+  return kExitOk;
+}
+
 int run(const SparsifyOptions& options) {
   check_options(options);
+  if (!options.structure.empty()) return run_structures(options);
   const hw::Machine machine = machine_of(options);
   if (!options.input.empty()) return run_model(options, machine);
   SparsityReport report;
@@ -295,6 +331,9 @@ void add_sparsify_command(CLI::App& app, Action& action) {
   command.add_option("--curve", options->curve, "a model's accuracy, cycles, energy at these")
       ->type_name("0..1,...")
       ->delimiter(',');
+  command.add_option("--structure", options->structure, "prune these, not cells of attention")
+      ->type_name("heads|neurons|tokens")
+      ->check(CLI::IsMember({"heads", "neurons", "tokens"}).description(""));
   command.add_option("--csv", options->csv, "write the curve")->type_name("FILE.csv");
   command.add_option("--plots", options->plots, "draw the curve with gnuplot")->type_name("DIR");
   command.add_option("--seed", options->seed, "of the random masks beside it; default: 1")
@@ -322,7 +361,9 @@ void add_sparsify_command(CLI::App& app, Action& action) {
                          "systole sparsify attention.npy --theta 0.5 --global auto",
                          "systole sparsify mask.npy --threshold 50 --json",
                          "systole sparsify vit65 -i traces/data/digits.safetensors \\",
-                         "    --curve 0.5,0.8,0.9 --csv curve.csv --plots pictures"});
+                         "    --curve 0.5,0.8,0.9 --csv curve.csv --plots pictures",
+                         "systole sparsify vit65 -i traces/data/digits.safetensors \\",
+                         "    --structure neurons --curve 0.1,0.2,0.3,0.5 -m transformer"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/error.h"
@@ -37,9 +38,32 @@ model::TokenIds first_of(model::TokenIds ids, std::size_t limit) {
   if (limit == 0 || limit >= ids.count) return ids;
   ids.ids.resize(limit * ids.length);
   if (!ids.types.empty()) ids.types.resize(limit * ids.length);
+  if (!ids.labels.empty()) ids.labels.resize(limit);
   ids.valid.resize(limit);
   ids.count = limit;
   return ids;
+}
+
+/// The texts of the most common length, the shorter of two that are as common, without padding.
+model::TokenIds of_common_length(const model::TokenIds& ids) {
+  std::map<std::size_t, std::size_t> counts;
+  for (const std::size_t valid : ids.valid) ++counts[valid];
+  const std::size_t length =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      })->first;
+  model::TokenIds result;
+  result.length = length;
+  for (std::size_t i = 0; i < ids.count; ++i) {
+    if (ids.valid[i] != length) continue;
+    const model::TokenText text = ids.text(i).trimmed();
+    result.ids.insert(result.ids.end(), text.ids.begin(), text.ids.end());
+    result.types.insert(result.types.end(), text.types.begin(), text.types.end());
+    if (!ids.labels.empty()) result.labels.push_back(ids.labels[i]);
+    result.valid.push_back(length);
+    ++result.count;
+  }
+  return result;
 }
 
 void put_mask(std::vector<model::FloatBlock>& blocks, const model::AttentionMask* mask) {
@@ -59,7 +83,7 @@ model::QuantiserOptions options_of(const hw::Machine::Datapath& datapath) {
 }  // namespace
 
 AttentionSubject::AttentionSubject(const std::string& model, const std::string& input,
-                                   std::size_t limit)
+                                   std::size_t limit, Padding padding)
     : name_(model) {
   const std::string path = model::find_checkpoint(model);
   if (model::is_text_checkpoint(model::Safetensors::open(path))) {
@@ -68,7 +92,9 @@ AttentionSubject::AttentionSubject(const std::string& model, const std::string& 
       throw hw::InputError(hw::printable(model) +
                            ": a decoder, which masks later tokens, expected an encoder");
     }
-    ids_ = first_of(model::load_token_ids(input, text_->shape), limit);
+    ids_ = model::load_token_ids(input, text_->shape);
+    if (padding == Padding::kCommonLength) ids_ = of_common_length(ids_);
+    ids_ = first_of(std::move(ids_), limit);
     if (std::any_of(ids_.valid.begin(), ids_.valid.end(),
                     [&](std::size_t valid) { return valid < ids_.length; })) {
       throw hw::InputError(hw::printable(input) +
@@ -165,6 +191,37 @@ TaskQuality AttentionSubject::quality(const model::AttentionMask* mask,
     }
   }
   return quality;
+}
+
+IntegerSubject AttentionSubject::integers(const hw::Machine::Datapath& datapath) const {
+  const model::QuantiserOptions options = options_of(datapath);
+  IntegerSubject subject;
+  subject.layers = encoder().layers;
+  subject.heads = encoder().heads;
+  subject.tokens = shape().keys;
+  subject.masked = own_mask().has_value();
+  if (vit_) {
+    const model::IntegerVit vit = model::quantise(*vit_, calibration_, options);
+    subject.graph = model::make_vit_graph(vit);
+    for (std::size_t i = 0; i < calibration_.count; ++i) {
+      subject.calibration.push_back(model::patches_of(calibration_, i, vit.shape));
+    }
+    for (std::size_t i = 0; i < test_.count; ++i) {
+      subject.test.push_back(model::patches_of(test_, i, vit.shape));
+    }
+    subject.labels = test_.labels;
+  } else {
+    const model::IntegerText text = model::quantise(*text_, ids_, options);
+    subject.graph = model::make_text_graph(text, static_cast<std::uint32_t>(ids_.length));
+    for (std::size_t i = 0; i < ids_.count; ++i) {
+      const model::TokenText one = ids_.text(i);
+      subject.test.push_back(model::embed_tokens(text, one.ids, 0, one.types));
+    }
+    subject.calibration = subject.test;
+    if (text.head) subject.labels = ids_.labels;
+  }
+  subject.graph.name = name_;
+  return subject;
 }
 
 model::Graph AttentionSubject::graph(const model::AttentionMask* mask,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,15 +26,28 @@ struct TaskQuality {
   std::optional<double> error;
 };
 
+/// The integer network that the quantiser makes, with inputs as its graph takes them.
+struct IntegerSubject {
+  model::Graph graph;
+  std::uint32_t layers = 0, heads = 0;
+  std::size_t tokens = 0;
+  bool masked = false;  ///< the network has attention masks
+  std::vector<std::vector<std::int32_t>> calibration, test;
+  std::vector<std::uint32_t> labels;  ///< of `test`; empty: not known
+};
+
 /// A real-valued encoder with inputs: what `systole sparsify` gathers attention from, prunes and
 /// measures. Of pictures in splits, "calib" is what attention is averaged over and the quantiser
 /// calibrated with, "test" what is classified; others are both.
 class AttentionSubject {
  public:
+  /// Texts with padding: none, or those of the most common length, without theirs.
+  enum class Padding : std::uint8_t { kRefused, kCommonLength };
   /// A vision transformer or a text encoder, by name or path. `limit`: of each split, 0: all.
   /// Throws InputError for files that are no such network or inputs, for a decoder, which masks
-  /// later tokens, and for texts with padding.
-  AttentionSubject(const std::string& model, const std::string& input, std::size_t limit);
+  /// later tokens, and for texts with padding that is refused.
+  AttentionSubject(const std::string& model, const std::string& input, std::size_t limit,
+                   Padding padding = Padding::kRefused);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t inputs() const;
@@ -53,6 +67,8 @@ class AttentionSubject {
   [[nodiscard]] TaskQuality quality(const model::AttentionMask* mask,
                                     const hw::Machine::Datapath& datapath,
                                     bool integer = true) const;
+  /// The integer network as it is, for that datapath. Throws InputError where the quantiser does.
+  [[nodiscard]] IntegerSubject integers(const hw::Machine::Datapath& datapath) const;
   /// The integer network under a mask, as `machine` runs it.
   [[nodiscard]] model::Graph graph(const model::AttentionMask* mask,
                                    const hw::Machine& machine) const;

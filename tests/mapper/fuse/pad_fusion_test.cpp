@@ -108,6 +108,31 @@ TEST(PadFusion, GoesToAllReadersOrToNone) {
   EXPECT_NE(one.decisions[0].why.find("counts padding as zeros"), std::string::npos);
 }
 
+TEST(PadFusion, KeepsTheColumnsOfGroups) {
+  PaddedPicture of;
+  View out;
+  for (const std::uint32_t first : {0U, 2U}) {
+    const std::string name = "group" + std::to_string(first);
+    View columns = of.padded;
+    columns.col = first;
+    columns.cols = 2;
+    hw::Window window = window_over(kSide + 4, hw::Gather::kPatches, 3, 0);
+    window.channels = 2;
+    const View weight = of.builder.whole(of.builder.add_tensor(
+        {name + ".weight", 18, 4, DType::kS8, model::Tensor::Kind::kConstant, {}, 0.0}));
+    out = of.builder.stage(name + ".out", of.builder.convolution(name, columns, window, weight),
+                           model::requantise_stage({20000, 20}, 8, hw::Rounding::kHalfUp),
+                           DType::kS8);
+  }
+  const Fusion fusion = of.fused(out);
+  ASSERT_EQ(fusion.groups.size(), 2U);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(fusion.groups[i].a.tensor, of.picture.tensor);
+    EXPECT_EQ(fusion.groups[i].a.col, 2 * i);
+    EXPECT_EQ(fusion.groups[i].a.cols, 2U);
+  }
+}
+
 TEST(PadFusion, LeavesMaximaAndOtherLevelsAlone) {
   PaddedPicture maximum;
   EXPECT_EQ(maximum.fused(maximum.pool("pool", hw::Gather::kMaximum)).groups.size(), 2U)

@@ -386,9 +386,11 @@ TEST(OperatorGraph, RefusesWhatDoesNotFitInOneLine) {
                   "expected a square picture");
   expect_contains(op("select_row", {1, 6}, {{"row", 0}}, "s8", "s8", {6, 6}),
                   "op 'select_row': expected one that is not of Transformers alone");
-  expect_contains(
-      op("relu", {kTokens, 6}, nlohmann::ordered_json::object(), "s8", "s8", {kTokens, 6}),
-      "expected rows and columns");
+  const NetworkShape texts = {model::kTokens, 6};
+  SmallNetwork open("s8", texts);
+  const std::string made = open.writer.node("op", "relu", {open.x}, {"s8", texts});
+  EXPECT_EQ(open.writer.file("n.st", made).shape_of("x"), texts);
+  expect_contains(open.error(made), "shape is [tokens, 6], expected rows and columns");
 }
 
 TEST(OperatorGraph, RefusesTwoInputsAndThePictureItself) {

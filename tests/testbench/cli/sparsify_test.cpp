@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/npy_bytes.h"
+#include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/shared_data.h"
 #include "support/temp_directory.h"
@@ -245,6 +246,79 @@ TEST_F(SparsifyCommand, HasTheKnownFiguresOfDeitTiny) {
   EXPECT_EQ(fixed["unsplit_sddmm_cycles"], 56736);
   EXPECT_EQ(json_of({path, "--set", "attention.mapping=broadcast"})["sddmm_cycles"], 57776);
   EXPECT_EQ(json_of({path, "--global", "auto"})["sddmm_cycles"], 11080);
+}
+
+// With --structure: heads, neurons and tokens of a model.
+
+json structures(const std::string& model, const std::string& structure, const std::string& shares) {
+  return json_of({"sparsify", model, "-i", source_path("traces/data/digits.safetensors"), "-n",
+                  "60", "--structure", structure, "--curve", shares, "-m", "transformer"});
+}
+
+TEST(SparsifyStructures, SaveWhatTheirWeightsAndRowsWere) {
+  constexpr int kTokens = 17, kWidth = 64, kLayers = 4, kHeads = 4, kHidden = 256;
+  const json neurons = structures("vit17", "neurons", "0,0.25,0.5,0.75");
+  EXPECT_EQ(neurons["parts"], kLayers * (kHidden - 1)) << "one of each layer stays";
+  const json& curve = neurons["curve"];
+  const std::int64_t whole = curve[0]["macs"];
+  for (const json& point : curve) {
+    const std::int64_t gone = point["gone"];
+    EXPECT_EQ(point["macs"], whole - gone * kTokens * 2 * kWidth);
+  }
+  EXPECT_EQ(curve[1]["error"], 0.0) << "no neuron is gone";
+  EXPECT_EQ(curve[1]["cycles"], curve[0]["cycles"]);
+  EXPECT_GT(curve[0]["accuracy"], 0.9);
+  EXPECT_GT(curve[2]["accuracy"], 0.95) << "a quarter adds little";
+  for (std::size_t i = 2; i < curve.size(); ++i) {
+    EXPECT_GT(curve[i]["error"], curve[i - 1]["error"]);
+    EXPECT_LT(curve[i]["cycles"], curve[0]["cycles"]);
+  }
+  const json heads = structures("vit17", "heads", "0.5");
+  EXPECT_EQ(heads["parts"], kLayers * (kHeads - 1));
+  EXPECT_EQ(heads["curve"][1]["macs"],
+            whole - 6 * kTokens * (kWidth / kHeads) * (4 * kWidth + 2 * kTokens));
+  EXPECT_LT(heads["curve"][1]["dram_bytes"], heads["curve"][0]["dram_bytes"]);
+}
+
+TEST(SparsifyStructures, DropTheTokensThatAddLeast) {
+  const json tokens = structures("vit17", "tokens", "0.25,0.9")["curve"];
+  EXPECT_EQ(tokens[0]["error"], 0.0) << "in another order the network is the same";
+  EXPECT_EQ(tokens[1]["gone"], 4);
+  EXPECT_EQ(tokens[2]["gone"], 14);
+  EXPECT_LT(tokens[2]["macs"], tokens[1]["macs"]);
+  EXPECT_LT(tokens[1]["macs"], tokens[0]["macs"]);
+  EXPECT_LT(tokens[2]["cycles"], tokens[0]["cycles"]);
+  EXPECT_GT(tokens[2]["error"], tokens[1]["error"]);
+  EXPECT_GT(tokens[1]["accuracy"], 0.95);
+  EXPECT_GT(tokens[1]["accuracy"], tokens[2]["accuracy"]);
+}
+
+TEST(SparsifyStructures, AreThoseOfTextsToo) {
+  for (const char* const structure : {"neurons", "heads", "tokens"}) {
+    const json document =
+        json_of({"sparsify", "words", "-i", source_path("traces/data/words.safetensors"),
+                 "--structure", structure, "--curve", "0,0.2,0.9", "-m", "transformer"});
+    EXPECT_GT(document["inputs"], 30) << "those of one length";
+    const json& curve = document["curve"];
+    EXPECT_EQ(curve[1]["error"], 0.0);
+    EXPECT_GT(curve[0]["accuracy"], 0.8);
+    EXPECT_GT(curve[2]["accuracy"], 0.6);
+    EXPECT_LT(curve[3]["macs"], curve[2]["macs"]);
+    EXPECT_GT(curve[3]["error"], curve[2]["error"]);
+  }
+}
+
+TEST(SparsifyStructures, WriteALineForEachPoint) {
+  const TempDirectory directory;
+  const std::string csv = directory.path("curve.csv");
+  const std::string text =
+      output_of({"sparsify", "vit17", "-i", source_path("traces/data/digits.safetensors"), "-n",
+                 "4", "--structure", "heads", "--curve", "0.1,0.5", "-m", "tiny", "--csv", csv});
+  EXPECT_THAT(text, HasSubstr("heads gone"));
+  const Words lines = lines_of(read_file(csv));
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0], "share,gone,accuracy,error,macs,cycles,dram_bytes,energy_joules");
+  EXPECT_EQ(lines[1].rfind("0,0,", 0), 0U);
 }
 
 }  // namespace
