@@ -89,8 +89,9 @@ void BankedSram::show(Client client, std::initializer_list<Demand> demands, std:
   for (const Demand& demand : demands) {
     hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
                       [&](std::size_t bank, std::uint64_t share) {
-                        if (bank >= signals_.size() || share == 0) return;
-                        show_use(client, bank, share, from, to);
+                        if (share == 0) return;
+                        // The pitch of the last row may lead out of the memory, its words do not.
+                        show_use(client, std::min(bank, signals_.size() - 1), share, from, to);
                       });
   }
 }
