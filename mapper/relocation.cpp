@@ -151,7 +151,6 @@ Mapping relocated(const Mapping& mapping, const Relocation& relocation, const hw
     }
     result.image.push_back({piece.address + distance, piece.bytes, piece.is_program});
   }
-  hw::check_program(result.program, machine, memory_bytes);
   result.image.push_back({relocation.program, hw::encode_program(result.program), true});
   result.dram_bytes = relocation.program + result.image.back().bytes.size();
   if (result.dram_bytes > memory_bytes) {
@@ -159,6 +158,7 @@ Mapping relocated(const Mapping& mapping, const Relocation& relocation, const hw
                          ": programs and tensors of all cores need " +
                          std::to_string((result.dram_bytes >> 20) + 1) + " MiB");
   }
+  hw::check_program(result.program, machine, memory_bytes);
   return result;
 }
 
