@@ -54,9 +54,9 @@ constexpr double kAtBound = 1.015;
 /// For so many of them, for more that leave other tensors on chip in the way that was best, and for
 /// as many with close calls of the fusion made otherwise, and with weights that come in ahead.
 constexpr std::size_t kChosen = 4, kSiblings = 2, kOthers = 1;
-/// Of so many of the best ways to pipeline, drafted with the usual tensors on chip, drafts with other
-/// tensors are made: 0.04 % more cycles of vit65 on 336 machines of mapping_bench than of all. With
-/// four of them it was 0.2 %, and larger machines were slower more often.
+/// Of so many of the best ways to pipeline, drafted with the usual tensors on chip, drafts with
+/// other tensors are made: 0.04 % more cycles of vit65 on 336 machines of mapping_bench than of
+/// all. With four of them it was 0.2 %, and larger machines were slower more often.
 constexpr std::size_t kWays = 5;
 /// How many of the best plans are tried with close calls of the fusion made otherwise; without
 /// drafts, and with other tensors on chip.

@@ -27,7 +27,8 @@ std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t uni
   return sizes;
 }
 
-/// Orders of the loops, operands that stay, room for results and for what comes in next: a bit each.
+/// Orders of the loops, operands that stay, room for results and for what comes in next: a bit
+/// each.
 constexpr unsigned kVariants = 64;
 constexpr unsigned kOrders = 3, kKOuter = 4, kAStays = 8, kBStays = 16, kFarAhead = 32;
 

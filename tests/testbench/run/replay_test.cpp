@@ -36,7 +36,9 @@ TEST_F(ReplayTest, CyclesOfOperatorsAddUpToThoseOfTheProgram) {
   const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
   mapper::Replay replay(machine);
   replay.run(mapping.program, 0, mapping.program.commands.size());
-  EXPECT_EQ(expected_cycles(mapping), replay.end());
+  EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
+  // A replay by the pipeline fetches no commands ahead of the next one.
+  EXPECT_LT(std::abs(deviation(mapping.expected_cycles, replay.end())), 0.01);
 }
 
 // Layers that repeat those before are not replayed.
@@ -49,7 +51,6 @@ TEST_F(ReplayTest, AWholeReplayTakesWhatIsExpectedOfTheLayersThatRepeat) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     mapper::Replay replay(machine);
     replay.run(mapping.program, 0, mapping.program.commands.size());
-    // A replay by the pipeline fetches no commands ahead of the next one.
     EXPECT_LT(std::abs(deviation(mapping.expected_cycles, replay.end())), 0.01)
         << bench::name_of(machine);
     EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
