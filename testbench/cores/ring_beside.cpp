@@ -76,6 +76,7 @@ Generation RingBeside::result() const {
   result.rtl = rtl_;
   const auto& ends = system_->ring.host.ends();
   result.total_ps = ends.back() - ends.front() + result.host_ps;
+  result.requests = {{0, 0, result.first_token_ps, result.total_ps, run_.generated()}};
   return result;
 }
 

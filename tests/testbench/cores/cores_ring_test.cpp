@@ -138,6 +138,10 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
     ASSERT_TRUE(result.ring);
     EXPECT_EQ(result.ring->tokens, tokens_alone(work->ring.site->machine, work->ring.task));
+    // One request, of which the rates of a report are.
+    ASSERT_EQ(result.ring->requests.size(), 1U);
+    EXPECT_EQ(result.ring->requests.front().end_ps, result.ring->total_ps);
+    EXPECT_EQ(result.ring->requests.front().texts.front(), result.ring->tokens);
     EXPECT_GT(result.ring_check.operators, 2U);
     EXPECT_EQ(result.ring_check.mismatches, 0U) << result.ring_check.first;
     ASSERT_EQ(result.cores.size(), work->tiles.cores.size() + 1);
