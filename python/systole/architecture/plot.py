@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from systole.architecture.search import Search
-from systole.errors import InputError
-from systole.exploration.plot import check_picture
-from systole.exploration.sweep import write_whole
+from systole.exploration.plot import check_picture, write_figure
 from systole.extras import require
 
 
@@ -37,13 +34,4 @@ def write_plot(result: Search, machine: str, path: Path) -> None:
     made.update_xaxes(title="cycles of an inference", type="log")
     made.update_yaxes(title="wrong answers, %")
     made.update_layout(template="plotly_white", title=f"networks of the digits on {machine}")
-    if path.suffix == ".html":
-        write_whole(path, made.to_html(include_plotlyjs=True).encode())
-        return
-    require("kaleido", "sweep")
-    picture = b""
-    with contextlib.suppress(RuntimeError, ValueError, OSError):
-        picture = made.to_image(format="png", width=900, height=600, scale=1)
-    if not picture:
-        raise InputError(f"{path}: kaleido found no Chromium, expected one, or a file .html")
-    write_whole(path, picture)
+    write_figure(made, path, 900, 600)

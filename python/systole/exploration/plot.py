@@ -101,14 +101,18 @@ def _coordinates(graphs: Any, sweep: Sweep, entries: Any, scores: Mapping[str, l
 def write_plot(sweep: Sweep, path: str | Path) -> None:
     """HTML, which needs no network, or PNG, for which kaleido needs a Chromium."""
     check_picture(path)
-    made = figure(sweep)
+    write_figure(figure(sweep), path, _WIDTH, _HEIGHT)
+
+
+def write_figure(made: Any, path: str | Path, width: int, height: int) -> None:
+    """A plotly figure as HTML or PNG, as the file's ending says; `width`, `height`: pixels."""
     if Path(path).suffix == ".html":
         write_whole(path, made.to_html(include_plotlyjs=True).encode())
         return
     require("kaleido", "sweep")
     picture = b""
     with contextlib.suppress(RuntimeError, ValueError, OSError):
-        picture = made.to_image(format="png", width=_WIDTH, height=_HEIGHT, scale=1)
+        picture = made.to_image(format="png", width=width, height=height, scale=1)
     if not picture:
         raise InputError(f"{path}: kaleido found no Chromium, expected one, or a file .html")
     write_whole(path, picture)
