@@ -23,7 +23,7 @@ std::string figure(const std::optional<double>& value, const ResultRow& row) {
   if (row.decimals) return fmt::format("{:.{}f}", *value, *row.decimals);
   const double size = std::fabs(*value);
   if (size >= 1000.0) {
-    return (*value < 0.0 ? "-" : "") + grouped(static_cast<std::uint64_t>(std::llround(size)));
+    return (*value < 0.0 ? "-" : "") + grouped_rounded(size);
   }
   if (*value == std::round(*value) && row.unit != "x") return fmt::format("{:.0f}", *value);
   return fmt::format("{:.{}f}", *value, size < 10.0 ? 2 : size < 100.0 ? 1 : 0);

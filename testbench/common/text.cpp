@@ -43,6 +43,10 @@ std::string grouped(std::uint64_t value) {
   return digits;
 }
 
+std::string grouped_rounded(double value) {
+  return grouped(static_cast<std::uint64_t>(std::llround(value)));
+}
+
 std::string counted(std::uint64_t value, std::string_view one, std::string_view many) {
   if (value == 1) return fmt::format("1 {}", one);
   return grouped(value) + " " + (many.empty() ? std::string(one) + "s" : std::string(many));

@@ -13,6 +13,8 @@ inline constexpr std::size_t kTextWidth = 80;
 
 /// "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t value);
+/// The same of the nearest whole number; `value` is at least 0.
+[[nodiscard]] std::string grouped_rounded(double value);
 
 /// "1 entry", "1,234 entries": a grouped number and its noun, whose plural is `many`, or `one` and
 /// an s if that is empty.

@@ -32,7 +32,7 @@ std::string change_of(const Pair& pair) {
 }
 
 std::string count_of(const std::optional<double>& value) {
-  return value ? grouped(static_cast<std::uint64_t>(std::llround(*value))) : "-";
+  return value ? grouped_rounded(*value) : "-";
 }
 
 std::string figure_of(const Comparison::Figure& figure, std::size_t side) {

@@ -18,10 +18,6 @@ using nlohmann::ordered_json;
 /// Capacities of the curve: the machine's memories over 2^kSmaller to times 2^kLarger.
 constexpr int kSmaller = 5, kLarger = 6;
 
-std::string rounded(double value) {
-  return grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
-
 double total_bytes(const LowerBound& bound) {
   double bytes = 0;
   for (const OperatorBound& op : bound.operators)
@@ -85,18 +81,20 @@ std::string bound_text(const BoundReport& report) {
   Table table("least of any mapping | >times | >array | >post-op | >loaded | >operands | >written");
   for (const BoundLine& line : bound_lines(report.bound)) {
     table.add({analysis::short_name(line.sum.name), std::to_string(line.count),
-               rounded(line.sum.array), rounded(line.sum.postop), rounded(line.sum.loaded),
-               rounded(line.sum.operands), rounded(line.sum.written)});
+               grouped_rounded(line.sum.array), grouped_rounded(line.sum.postop),
+               grouped_rounded(line.sum.loaded), grouped_rounded(line.sum.operands),
+               grouped_rounded(line.sum.written)});
   }
   const LowerBound& bound = report.bound;
   FactList facts;
-  facts.add("array", rounded(bound.total.array) + " cycles");
-  facts.add("memory", rounded(bound.total.memory) + " cycles");
-  facts.add("post-op", rounded(bound.total.postop) + " cycles");
-  facts.add("latency", rounded(bound.latency) + " cycles, what depends on each other");
-  facts.add("bound", fmt::format("{} cycles, by {}", rounded(bound.cycles()), bound.bound_by()));
-  facts.add("bytes", fmt::format("{} at least, {} as mapped", rounded(total_bytes(bound)),
-                                 rounded(report.mapped_bytes)));
+  facts.add("array", grouped_rounded(bound.total.array) + " cycles");
+  facts.add("memory", grouped_rounded(bound.total.memory) + " cycles");
+  facts.add("post-op", grouped_rounded(bound.total.postop) + " cycles");
+  facts.add("latency", grouped_rounded(bound.latency) + " cycles, what depends on each other");
+  facts.add("bound",
+            fmt::format("{} cycles, by {}", grouped_rounded(bound.cycles()), bound.bound_by()));
+  facts.add("bytes", fmt::format("{} at least, {} as mapped", grouped_rounded(total_bytes(bound)),
+                                 grouped_rounded(report.mapped_bytes)));
   return "cycles and bytes, each unit and each operator on its own\n" + table.text() + "\n" +
          facts.text();
 }

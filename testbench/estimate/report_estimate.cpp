@@ -14,15 +14,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string cycles(double value) {
-  return grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
-
 std::string estimate_table(const std::vector<OperatorSum>& sums) {
   Table table("operator | >times | >array | >memory | >post-op | >expected | >bound by");
   for (const OperatorSum& sum : sums) {
-    table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
-               cycles(sum.bound.memory), cycles(sum.bound.postop), grouped(sum.expected),
+    table.add({analysis::short_name(sum.name), std::to_string(sum.count),
+               grouped_rounded(sum.bound.array), grouped_rounded(sum.bound.memory),
+               grouped_rounded(sum.bound.postop), grouped(sum.expected),
                std::string(name_of(sum.bound.resource()))});
   }
   return table.text();
@@ -71,7 +68,7 @@ std::string causes_text(const OperatorSum& sum) {
 std::string causes_table(const std::vector<OperatorSum>& sums) {
   Table table("operator | >slowest | >simulated | >% | of which (% of slowest)");
   for (const OperatorSum& sum : sums) {
-    table.add({analysis::short_name(sum.name), cycles(sum.slowest), grouped(sum.simulated),
+    table.add({analysis::short_name(sum.name), grouped_rounded(sum.slowest), grouped(sum.simulated),
                percent_over(sum.simulated, sum.slowest), causes_text(sum)});
   }
   return table.text();

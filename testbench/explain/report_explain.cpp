@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <utility>
 
 #include "analysis/mapped_cost.h"
@@ -16,10 +15,6 @@ using nlohmann::ordered_json;
 
 /// Below this part of the path a cause or an operator has no line of its own.
 constexpr double kSmallest = 0.001;
-
-std::string whole_number(double value) {
-  return grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
 
 /// "-12.3%" of a change from `base` to `value`.
 std::string change_of(double value, double base) {
@@ -67,7 +62,7 @@ std::string operators_text(const Explanation& why) {
 }
 
 std::string limit_text(double least, double cycles) {
-  return fmt::format("{} cycles, {:.1f}% of the run", whole_number(least), 100 * least / cycles);
+  return fmt::format("{} cycles, {:.1f}% of the run", grouped_rounded(least), 100 * least / cycles);
 }
 
 std::string what_if_text(const ExplainReport& report) {

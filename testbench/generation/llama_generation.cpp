@@ -246,7 +246,7 @@ std::string generation_text(const LlamaGeneration& generation) {
   facts.add("time", shares + " of the last step");
   facts.add("bound",
             fmt::format("{} cycles of the last step for any mapping; it takes {:.2f} times that",
-                        grouped(static_cast<std::uint64_t>(std::llround(generation.bound))),
+                        grouped_rounded(generation.bound),
                         static_cast<double>(cycles.back()) / generation.bound));
   const double host = generation.host_seconds / static_cast<double>(cycles.size());
   facts.add("host", fmt::format("{} a token, {:.1f} times its integer products alone ({})",

@@ -391,10 +391,9 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   if (measurement.functional) facts.add("check", check_text(measurement));
   facts.add("cycles", cycles_text(measurement));
   if (measurement.bound() > 0) {
-    facts.add("bound",
-              fmt::format("{} cycles for any mapping; this one takes {:.2f} times that",
-                          grouped(static_cast<std::uint64_t>(std::llround(measurement.bound()))),
-                          measurement.mean_cycles() / measurement.bound()));
+    facts.add("bound", fmt::format("{} cycles for any mapping; this one takes {:.2f} times that",
+                                   grouped_rounded(measurement.bound()),
+                                   measurement.mean_cycles() / measurement.bound()));
   }
   if (measurement.past) {
     facts.add("all tokens", generation_text(measurement));

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/printable.h"
 #include "testbench/common/text.h"
@@ -19,8 +18,6 @@ std::string share_text(const std::optional<double>& share) {
 bool has_error(const SparsityCurve& curve) {
   return curve.points.front().quality.error.has_value();
 }
-
-std::string whole(double value) { return grouped(static_cast<std::uint64_t>(std::llround(value))); }
 
 /// A cell of a file of values; empty if there is none.
 std::string csv_cell(const std::optional<double>& value) {
@@ -69,8 +66,8 @@ std::string curve_text(const SparsityCurve& curve) {
       cells.push_back(share_text(point.quality.integer));
       cells.push_back(share_text(point.shuffled.real));
     }
-    cells.push_back(whole(point.cycles));
-    cells.push_back(whole(point.attention_cycles));
+    cells.push_back(grouped_rounded(point.cycles));
+    cells.push_back(grouped_rounded(point.attention_cycles));
     cells.push_back(with_prefix(point.joules, "J"));
     table.add(std::move(cells));
   }

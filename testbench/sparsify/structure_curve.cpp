@@ -83,10 +83,6 @@ StructurePoint structure_point(const ordered_json& document) {
   return point;
 }
 
-std::string rounded(double value) {
-  return grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
-
 }  // namespace
 
 StructureCurve structure_curve(const AttentionSubject& of, Structure structure,
@@ -126,8 +122,8 @@ std::string curve_text(const StructureCurve& curve) {
     if (labels) cells.push_back(fmt::format("{:.2f}%", 100 * point.accuracy.value()));
     cells.push_back(fmt::format("{:.2f}%", 100 * point.error));
     cells.push_back(grouped(point.macs));
-    cells.push_back(rounded(point.cycles));
-    cells.push_back(rounded(point.dram_bytes));
+    cells.push_back(grouped_rounded(point.cycles));
+    cells.push_back(grouped_rounded(point.dram_bytes));
     cells.push_back(with_prefix(point.joules, "J"));
     table.add(std::move(cells));
   }
