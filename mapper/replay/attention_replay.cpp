@@ -64,9 +64,6 @@ class AttentionReplay {
   struct Leaving {
     std::uint64_t bytes, until;
   };
-  struct Scored {
-    std::uint64_t end;
-  };
 
   [[nodiscard]] bool decodes_on_array() const { return machine_.attention.decoder_lines == 0; }
 
@@ -176,7 +173,7 @@ class AttentionReplay {
     start_ = end_;
     if (step.spmm) {
       claim(step.part.sum_bytes);
-      softmax_start_ = std::max(scored_.front().end + score_latency_, softmax_free_);
+      softmax_start_ = std::max(scored_.front() + score_latency_, softmax_free_);
       scored_.pop_front();
       return;
     }
@@ -242,7 +239,7 @@ class AttentionReplay {
       output_free_ = start + step.part.tile.count * output_interval_;
       leaving_.push_back({step.part.sum_bytes, output_free_ + output_fill_});
     } else {
-      scored_.push_back({end_});
+      scored_.push_back(end_);
     }
     ++step_;
     in_step_ = false;
@@ -279,7 +276,7 @@ class AttentionReplay {
   std::size_t taken_ = 0;
   bool in_step_ = false;
   std::uint64_t start_ = 0, shift_ = 0, window_end_ = 0, end_ = 0;
-  std::deque<Scored> scored_;
+  std::deque<std::uint64_t> scored_;  ///< ends of scores whose products with V are to come
   const std::uint64_t score_latency_;
   std::uint64_t softmax_start_ = 0, softmax_free_ = 0;
   std::uint64_t claimed_ = 0;
