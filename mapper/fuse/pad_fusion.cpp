@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "hw/number/integer.h"
+#include "hw/number/dtype.h"
 #include "mapper/fuse/fusion_state.h"
 #include "mapper/group/fusion_rules.h"
 #include "mapper/group/memory_use.h"
@@ -23,7 +23,7 @@ bool only_pads(const Group& group, const model::Graph& graph) {
   const hw::Stage& stage = group.chain.stages.front();
   const hw::DType type = graph.tensors[group.a.tensor].type;
   if (stage.op != hw::StageOp::kClamp || graph.tensors[group.out.tensor].type != type) return false;
-  const hw::IntRange all = type == hw::DType::kU8 ? hw::IntRange{0, 255} : hw::full_range(8);
+  const hw::IntRange all = hw::range_of(type);
   return stage.imm[0] <= all.lo && stage.imm[1] >= all.hi;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "hw/number/dyadic.h"
+#include "hw/number/integer.h"
 #include "model/build/operator_rules.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/graph_check.h"
@@ -172,9 +174,8 @@ std::vector<std::uint8_t> PictureInput::bytes(const Image& image) const {
     for (std::size_t p = 0; p < pixels; ++p) {
       std::int64_t code = image.values[c * pixels + p];
       if (!multiplier.empty()) {
-        const std::int64_t half = shift == 0 ? 0 : std::int64_t{1} << (shift - 1);
-        code = (code * multiplier[c] + addend[c] + half) >> shift;
-        code = std::clamp<std::int64_t>(code, -127, 127);
+        code = hw::shift_right(code * multiplier[c] + addend[c], shift, hw::Rounding::kHalfUp);
+        code = hw::saturate(code, hw::symmetric_range(8));
       }
       bytes[p * image.channels + c] = static_cast<std::uint8_t>(code);  // two's complement
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hw/function/layernorm.h"
+#include "hw/number/dtype.h"
 #include "hw/number/int_exp.h"
 #include "model/build/convolution_nodes.h"
 #include "model/build/linear_nodes.h"
@@ -23,8 +24,7 @@ constexpr std::int64_t kLargestCodeMagnitude = 128;
 unsigned bits_of(hw::DType type) { return 8 * static_cast<unsigned>(hw::bytes_of(type)); }
 
 hw::Stage whole_range_clamp(hw::DType type) {
-  const hw::IntRange range =
-      type == hw::DType::kU8 ? hw::IntRange{0, kLargestByte} : hw::full_range(bits_of(type));
+  const hw::IntRange range = hw::range_of(type);
   hw::Stage stage = clamp_stage(bits_of(type));
   stage.imm = {range.lo, range.hi};
   return stage;

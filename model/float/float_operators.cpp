@@ -10,19 +10,13 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/network/network_ops.h"
 
 namespace systole::model {
 namespace {
 
 constexpr std::array<std::string_view, 7> kFloatOps = {
     "normalise", "convolution", "max_pool", "average_pool", "pad", "relu", "add"};
-constexpr std::array<std::string_view, 4> kPictureOps = {"convolution", "max_pool", "average_pool",
-                                                         "pad"};
-
-template <std::size_t n>
-bool is_one_of(const std::array<std::string_view, n>& ops, std::string_view op) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
 
 /// Where a window moves: of an operator with `stride` and `padding`.
 struct FloatWindow {
@@ -53,7 +47,7 @@ void fill_places(FloatPicture& result, const FloatWindow& window, Of of) {
 bool is_convolutional(const NetworkDocument& document) {
   return !document.is_integer() &&
          std::any_of(document.nodes.begin(), document.nodes.end(),
-                     [](const NetworkNode& node) { return is_one_of(kPictureOps, node.op->name); });
+                     [](const NetworkNode& node) { return is_picture_op(node.op->name); });
 }
 
 FloatOperators::FloatOperators(const NetworkFile& file) : file_(file) {
@@ -66,7 +60,7 @@ FloatOperators::FloatOperators(const NetworkFile& file) : file_(file) {
   const std::string& input = document.inputs.front();
   const NetworkShape shape = file.shape_of(input);
   for (const NetworkNode& node : document.nodes) {
-    if (!is_one_of(kFloatOps, node.op->name)) {
+    if (std::find(kFloatOps.begin(), kFloatOps.end(), node.op->name) == kFloatOps.end()) {
       file.fail(node,
                 fmt::format("op '{}': expected {}", node.op->name, fmt::join(kFloatOps, ", ")));
     }

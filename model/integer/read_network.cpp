@@ -13,6 +13,7 @@
 #include "model/metadata/datapath_metadata.h"
 #include "model/metadata/text_shape.h"
 #include "model/network/embedding_walk.h"
+#include "model/network/network_ops.h"
 #include "model/network/network_walk.h"
 
 namespace systole::model {
@@ -223,7 +224,9 @@ IntegerKind integer_kind(const NetworkDocument& document) {
   if (has("patches")) return IntegerKind::kVit;
   if (has("rms_norm")) return IntegerKind::kLlama;
   if (has("embedding")) return IntegerKind::kText;
-  const bool pictures = has("convolution") || has("max_pool") || has("average_pool") || has("pad");
+  const bool pictures =
+      std::any_of(document.nodes.begin(), document.nodes.end(),
+                  [](const NetworkNode& node) { return is_picture_op(node.op->name); });
   return has("attention") && !pictures ? IntegerKind::kLayers : IntegerKind::kOperators;
 }
 

@@ -157,9 +157,7 @@ class NetworkCheck {
   [[nodiscard]] std::vector<std::string> input_types(const NetworkOp& op) const {
     if (op.name == "embedding" || op.name == "scaled_embedding") return {"i64"};
     if (op.name == "normalise") return {"u8"};
-    const bool picture = op.name == "convolution" || op.name == "max_pool" ||
-                         op.name == "average_pool" || op.name == "pad";
-    if (picture && document_.is_integer()) return {"s8", "u8"};
+    if (is_picture_op(op.name) && document_.is_integer()) return {"s8", "u8"};
     if (op.name == "patches") {
       return document_.is_integer() ? std::vector<std::string>{"u8"}
                                     : std::vector<std::string>{"u8", "f32"};

@@ -268,6 +268,10 @@ const NetworkOp* find_network_op(std::string_view name) {
   return nullptr;
 }
 
+bool is_picture_op(std::string_view name) {
+  return name == "convolution" || name == "max_pool" || name == "average_pool" || name == "pad";
+}
+
 std::vector<FileDtype> dtypes_of(OpInput::Kind kind) {
   switch (kind) {
     case In::kActivation:

@@ -59,6 +59,8 @@ struct NetworkOp {
 [[nodiscard]] const std::vector<NetworkOp>& network_ops();
 /// Null for an unknown name.
 [[nodiscard]] const NetworkOp* find_network_op(std::string_view name);
+/// Whether an operator works on pictures, and only convolutional networks have it.
+[[nodiscard]] bool is_picture_op(std::string_view name);
 
 /// Of the constants that an operand takes; none for an activation.
 [[nodiscard]] std::vector<FileDtype> dtypes_of(OpInput::Kind kind);

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "hw/description/toml_text.h"
 #include "hw/number/integer.h"
+#include "model/build/operator_rules.h"
 #include "model/graph/elements.h"
 #include "model/metadata/datapath_metadata.h"
 #include "model/network/network_shapes.h"
@@ -273,9 +274,7 @@ class ChainReader {
     const Value& value = values_.at(input);
     Tensor tensor;
     tensor.name = input;
-    tensor.type = value.type == "s8"    ? hw::DType::kS8
-                  : value.type == "s16" ? hw::DType::kS16
-                                        : hw::DType::kS32;
+    tensor.type = value_dtype(value.type);
     const bool picture = value.shape.size() == 3;
     tensor.rows =
         static_cast<std::uint32_t>(picture ? value.shape[1] * value.shape[2] : value.shape[0]);
