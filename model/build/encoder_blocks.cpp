@@ -48,24 +48,28 @@ View EncoderBlocks::input(const std::string& name, std::uint32_t rows, hw::DType
   return builder_.whole(builder_.add_tensor(std::move(tensor)));
 }
 
-View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear& layer,
-                           unsigned bits, hw::DType type) {
-  const View sum = linear_product(builder_, name, in, layer);
+ProductInput EncoderBlocks::operand(const std::string& name, View in) {
+  return encoder_.row_scales ? peaked_codes(builder_, name, in) : ProductInput{in};
+}
+
+View EncoderBlocks::linear(const std::string& name, const ProductInput& in,
+                           const IntegerLinear& layer, unsigned bits, hw::DType type) {
+  const View sum = linear_sums(builder_, name, in, layer, rounding());
   return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding()), type,
                         {factor_parameters(layer), {}});
 }
 
-void EncoderBlocks::linear_to(const std::string& name, View in, const IntegerLinear& layer,
-                              unsigned bits, View out) {
-  const View sum = linear_product(builder_, name, in, layer);
+void EncoderBlocks::linear_to(const std::string& name, const ProductInput& in,
+                              const IntegerLinear& layer, unsigned bits, View out) {
+  const View sum = linear_sums(builder_, name, in, layer, rounding());
   builder_.stage_to(name + ".requantise", sum, factor_stage(layer, bits, rounding()), out,
                     {factor_parameters(layer), {}});
 }
 
 View EncoderBlocks::layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm) {
   const View out = builder_.stage(
-      name, in, layer_norm_stage(hw::kLayerNormFractionBits, norm.shift, kOperandBits),
-      hw::DType::kS8, {norm_parameters(norm), {}});
+      name, in, layer_norm_stage(hw::kLayerNormFractionBits, norm.shift, operand_bits()),
+      operand_type(), {norm_parameters(norm), {}});
   builder_.tensor(out.tensor).scale = norm.scale;
   return out;
 }
@@ -75,20 +79,24 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
   const std::string prefix = "blocks." + std::to_string(index) + ".";
   const bool post = encoder_.shape.post_norm;
 
-  const View attended =
-      attention(prefix + "attn.", post ? in : layer_norm(prefix + "norm1", in, block.norm1), block);
+  const View attended = attention(
+      prefix + "attn.",
+      operand(prefix + "attn", post ? in : layer_norm(prefix + "norm1", in, block.norm1)), block);
   View stream = add_residual(prefix + "attn.proj", prefix + "attn.residual", attended, in,
                              block.attention_identity, block.scales.attention_residual);
   if (post) stream = layer_norm(prefix + "norm1", stream, block.norm1);
 
   const View transformed = mlp(
-      prefix + "mlp.", post ? stream : layer_norm(prefix + "norm2", stream, block.norm2), block);
+      prefix + "mlp.",
+      operand(prefix + "mlp", post ? stream : layer_norm(prefix + "norm2", stream, block.norm2)),
+      block);
   stream = add_residual(prefix + "mlp.fc2", prefix + "mlp.residual", transformed, stream,
                         block.mlp_identity, block.scales.mlp_residual);
   return post ? layer_norm(prefix + "norm2", stream, block.norm2) : stream;
 }
 
-EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, View in,
+EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix,
+                                                  const ProductInput& in,
                                                   const IntegerBlock& block) {
   const std::uint32_t query_width = encoder_.query_width();
   const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
@@ -101,7 +109,8 @@ EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, Vie
   return result;
 }
 
-EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& prefix, View in,
+EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& prefix,
+                                                           const ProductInput& in,
                                                            const IntegerBlock& block) {
   const std::uint32_t width = encoder_.shape.width;
   Tensor tensor;
@@ -117,7 +126,8 @@ EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& pr
   return {query, columns_of(cache, 0, width), columns_of(cache, width, width)};
 }
 
-View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerBlock& block) {
+View EncoderBlocks::attention(const std::string& prefix, const ProductInput& in,
+                              const IntegerBlock& block) {
   const std::uint32_t width = encoder_.shape.width;
   const std::uint32_t head_width = encoder_.shape.head_width();
   const auto [query, key, value] =
@@ -125,7 +135,7 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
 
   Tensor tensor;
   tensor.name = prefix + "context";
-  tensor.rows = in.rows;
+  tensor.rows = in.codes.rows;
   tensor.cols = width;
   tensor.scale = block.scales.context;
   const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
@@ -140,7 +150,7 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
            of_head(value), of_head(context), block);
     }
   }
-  return linear(prefix + "proj", context, block.proj, kBranchBits, hw::DType::kS32);
+  return linear(prefix + "proj", {context}, block.proj, kBranchBits, hw::DType::kS32);
 }
 
 View EncoderBlocks::link(const std::string& prefix, const std::string& operand, View in,
@@ -148,11 +158,11 @@ View EncoderBlocks::link(const std::string& prefix, const std::string& operand, 
   const std::uint32_t head_width = encoder_.shape.head_width();
   View latent = in;
   if (!encoder_.folded_encoders) {
-    latent = linear(prefix + "encoder_" + operand, in, across_heads(link.encoder, head_width),
+    latent = linear(prefix + "encoder_" + operand, {in}, across_heads(link.encoder, head_width),
                     kOperandBits, hw::DType::kS8);
     builder_.tensor(latent.tensor).scale = link.latent_scale;
   }
-  const View decoded = linear(prefix + "decoder_" + operand, latent,
+  const View decoded = linear(prefix + "decoder_" + operand, {latent},
                               across_heads(link.decoder, head_width), kOperandBits, hw::DType::kS8);
   builder_.tensor(decoded.tensor).scale = link.scale;
   return decoded;
@@ -197,13 +207,15 @@ void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View qu
                      masked(std::move(head), prefix, index, block));
 }
 
-View EncoderBlocks::mlp(const std::string& prefix, View in, const IntegerBlock& block) {
-  const View hidden = linear(prefix + "fc1", in, block.fc1, kOperandBits, hw::DType::kS8);
+View EncoderBlocks::mlp(const std::string& prefix, const ProductInput& in,
+                        const IntegerBlock& block) {
+  const View hidden = linear(prefix + "fc1", in, block.fc1, operand_bits(), operand_type());
   builder_.tensor(hidden.tensor).scale = block.scales.gelu_in;
   const View activated =
-      builder_.stage(prefix + "gelu", hidden, gelu_stage(block.gelu, kOperandBits), hw::DType::kS8);
+      builder_.stage(prefix + "gelu", hidden, gelu_stage(block.gelu, operand_bits()),
+                     operand_type());
   builder_.tensor(activated.tensor).scale = block.scales.gelu_out;
-  return linear(prefix + "fc2", activated, block.fc2, kBranchBits, hw::DType::kS32);
+  return linear(prefix + "fc2", operand(prefix + "gelu", activated), block.fc2, kBranchBits, hw::DType::kS32);
 }
 
 View EncoderBlocks::add_residual(const std::string& layer, const std::string& name, View branch,

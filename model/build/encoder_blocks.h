@@ -7,6 +7,7 @@
 #include "model/build/linear_nodes.h"
 #include "model/graph/graph_builder.h"
 #include "model/integer/integer_vit.h"
+#include "model/integer/row_scales.h"
 
 namespace systole::model {
 
@@ -38,15 +39,18 @@ class EncoderBlocks {
   View input(const std::string& name, std::uint32_t rows, hw::DType type, double scale);
   /// Element type of the input of the first block: residual stream, or if post-norm its LayerNorm.
   [[nodiscard]] hw::DType stream_type() const {
-    return encoder_.shape.post_norm ? hw::DType::kS8 : residual_type();
+    return encoder_.shape.post_norm ? operand_type() : residual_type();
   }
 
+  /// What a product takes of `in`, a LayerNorm's or a GELU's result: as it is, or the codes of its
+  /// rows with NAME.peak and NAME.codes.
+  ProductInput operand(const std::string& name, View in);
   /// Matmul, bias and requantisation to `bits`; the result is of `type`.
-  View linear(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
-              hw::DType type);
+  View linear(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
+              unsigned bits, hw::DType type);
   /// The same with the result in `out`, a view of a tensor that exists.
-  void linear_to(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
-                 View out);
+  void linear_to(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
+                 unsigned bits, View out);
   View layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm);
   /// Block number `index`. `in` is the residual stream, or if post-norm its LayerNorm; so is the
   /// result.
@@ -56,11 +60,19 @@ class EncoderBlocks {
   struct Projections {
     View query, key, value;
   };
+  /// Results of LayerNorms and GELUs.
+  [[nodiscard]] hw::DType operand_type() const {
+    return encoder_.row_scales ? hw::DType::kS16 : hw::DType::kS8;
+  }
+  [[nodiscard]] unsigned operand_bits() const {
+    return value_bits(encoder_.row_scales);
+  }
   /// Of all tokens at once.
-  Projections project(const std::string& prefix, View in, const IntegerBlock& block);
+  Projections project(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
   /// Of one token; its key and value become the last row of the cache.
-  Projections project_to_cache(const std::string& prefix, View in, const IntegerBlock& block);
-  View attention(const std::string& prefix, View in, const IntegerBlock& block);
+  Projections project_to_cache(const std::string& prefix, const ProductInput& in,
+                               const IntegerBlock& block);
+  View attention(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
   /// Query or key (`operand` is "q" or "k") through its auto-encoder.
   View link(const std::string& prefix, const std::string& operand, View in,
             const IntegerHeadMix& link);
@@ -70,7 +82,7 @@ class EncoderBlocks {
   /// The head with the table that pushes scores outside its mask below all others, or as it is.
   AttentionHead masked(AttentionHead head, const std::string& prefix, std::uint32_t index,
                        const IntegerBlock& block);
-  View mlp(const std::string& prefix, View in, const IntegerBlock& block);
+  View mlp(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
   /// branch + identity, clamped to the residual stream.
   View add_residual(const std::string& layer, const std::string& name, View branch, View identity,
                     hw::Dyadic identity_factor, double scale);

@@ -64,7 +64,7 @@ View append_embedding(GraphBuilder& builder, EncoderBlocks& blocks, const Intege
   const View tokens = builder.whole(builder.add_tensor(std::move(embedding)));
 
   const View projected =
-      blocks.linear("patch_embed", pixels, vit.patch_embed, blocks.residual_bits(), type);
+      blocks.linear("patch_embed", {pixels}, vit.patch_embed, blocks.residual_bits(), type);
   const View sum = builder.stage("patch_embed.position", projected,
                                  add_tensor_stage(type, {}, kBranchBits, blocks.rounding()),
                                  hw::DType::kS32, {{}, position});
@@ -89,7 +89,7 @@ Graph make_vit_graph(const IntegerVit& vit) {
   // Only the class token is classified.
   stream.rows = 1;
   if (!post) stream = blocks.layer_norm("norm", stream, vit.norm);
-  const View logits = blocks.linear("head", stream, vit.head, kLogitBits, hw::DType::kS32);
+  const View logits = blocks.linear("head", {stream}, vit.head, kLogitBits, hw::DType::kS32);
   Tensor& output = builder.tensor(logits.tensor);
   output.name = "logits";
   output.kind = Tensor::Kind::kOutput;

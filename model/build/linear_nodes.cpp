@@ -9,6 +9,7 @@
 #include "hw/function/softmax.h"
 #include "hw/number/softmax_mode.h"
 #include "model/graph/stages.h"
+#include "model/integer/row_scales.h"
 
 namespace systole::model {
 namespace {
@@ -98,6 +99,50 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   const View product = builder.matmul(name, in, b, false);
   if (layer.bias.empty()) return product;
   return builder.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
+}
+
+TensorId add_peaks(GraphBuilder& builder, const std::string& name, std::uint32_t rows) {
+  Tensor peaks;
+  peaks.name = name + ".peaks";
+  peaks.rows = rows;
+  peaks.cols = 1;
+  peaks.type = hw::DType::kS32;
+  return builder.add_tensor(std::move(peaks));
+}
+
+ProductInput row_codes(GraphBuilder& builder, const std::string& name, View in, TensorId peaks,
+                       unsigned bits) {
+  const View codes =
+      builder.stage(name + ".codes", in, quantise_row_stage(), hw::DType::kS8, {{}, {}, peaks});
+  return {codes, peaks, bits};
+}
+
+ProductInput peaked_codes(GraphBuilder& builder, const std::string& name, View in) {
+  const TensorId peaks = add_peaks(builder, name, in.rows);
+  hw::Stage stage = clamp_stage(kWideBits);
+  stage.side = hw::Reduction::kRowPeak;
+  const View peaked =
+      builder.stage(name + ".peak", in, stage, hw::DType::kS16, {{}, {}, peaks});
+  return row_codes(builder, name, peaked, peaks, kWideBits);
+}
+
+View scaled_rows(GraphBuilder& builder, const std::string& name, View product,
+                 const ProductInput& in, hw::Rounding rounding) {
+  if (in.peaks == kNoTensor) return product;
+  const unsigned shift = row_scale_shift(in.codes.cols, in.bits);
+  return builder.stage(name + ".scale", product, scale_row_stage(shift, rounding),
+                       hw::DType::kS32, {{}, {}, in.peaks});
+}
+
+View linear_sums(GraphBuilder& builder, const std::string& name, const ProductInput& in,
+                 const IntegerLinear& layer, hw::Rounding rounding) {
+  if (in.peaks == kNoTensor) return linear_product(builder, name, in.codes, layer);
+  IntegerLinear unbiased = layer;
+  unbiased.bias.clear();
+  const View sum =
+      scaled_rows(builder, name, linear_product(builder, name, in.codes, unbiased), in, rounding);
+  if (layer.bias.empty()) return sum;
+  return builder.stage(name + ".bias", sum, bias_stage(), hw::DType::kS32, {layer.bias, {}});
 }
 
 View columns_of(View view, std::uint32_t first, std::uint32_t count) {

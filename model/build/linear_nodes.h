@@ -30,6 +30,30 @@ namespace systole::model {
 View linear_product(GraphBuilder& builder, const std::string& name, View in,
                     const IntegerLinear& layer);
 
+/// What a product takes. With peaks its rows have their own scales (model/integer/row_scales.h).
+struct ProductInput {
+  View codes;
+  TensorId peaks = kNoTensor;
+  unsigned bits = 0;  ///< of the values that the peaks are of
+};
+
+/// The statistics NAME.peaks: the largest magnitude of each of `rows` rows.
+[[nodiscard]] TensorId add_peaks(GraphBuilder& builder, const std::string& name,
+                                 std::uint32_t rows);
+/// NAME.codes: codes of the rows of `in`, values of `bits` bits whose largest magnitudes are
+/// `peaks`.
+[[nodiscard]] ProductInput row_codes(GraphBuilder& builder, const std::string& name, View in,
+                                     TensorId peaks, unsigned bits);
+/// NAME.peak, which leaves the peaks of `in`, s16, and NAME.codes.
+[[nodiscard]] ProductInput peaked_codes(GraphBuilder& builder, const std::string& name, View in);
+/// NAME.scale: a product of codes with scales of each row, times those scales. As it is where there
+/// are none.
+View scaled_rows(GraphBuilder& builder, const std::string& name, View product,
+                 const ProductInput& in, hw::Rounding rounding);
+/// linear_product() of any input: the bias is added after the scales of rows.
+View linear_sums(GraphBuilder& builder, const std::string& name, const ProductInput& in,
+                 const IntegerLinear& layer, hw::Rounding rounding);
+
 [[nodiscard]] View columns_of(View view, std::uint32_t first, std::uint32_t count);
 /// Part `index` of the rows in `count` equal parts.
 [[nodiscard]] View rows_of_part(View view, std::uint32_t index, std::uint32_t count);

@@ -73,13 +73,6 @@ class LlamaBlocks {
     TensorId sums = kNoTensor;
   };
 
-  /// What a product takes. With peaks its rows have their own scales.
-  struct Operand {
-    View codes;
-    TensorId peaks = kNoTensor;
-    unsigned bits = 0;  ///< of the values that the peaks are of
-  };
-
   View add(const std::string& name, std::uint32_t rows, std::uint32_t cols, hw::DType type,
            Tensor::Kind kind = Tensor::Kind::kActivation) {
     Tensor tensor;
@@ -134,18 +127,7 @@ class LlamaBlocks {
     return stream;
   }
 
-  TensorId add_peaks(const std::string& name, std::uint32_t rows) {
-    return add(name + ".peaks", rows, 1, hw::DType::kS32).tensor;
-  }
-
-  /// Codes of the rows of `in`, of whose magnitudes `peaks` are the largest.
-  Operand codes(const std::string& name, View in, TensorId peaks, unsigned bits) {
-    const View out =
-        builder_.stage(name + ".codes", in, quantise_row_stage(), hw::DType::kS8, {{}, {}, peaks});
-    return {out, peaks, bits};
-  }
-
-  Operand norm(const std::string& name, const Stream& in, const IntegerRmsNorm& norm) {
+  ProductInput norm(const std::string& name, const Stream& in, const IntegerRmsNorm& norm) {
     const auto normed = [&](unsigned bits, hw::DType type) {
       const View out =
           builder_.stage(name, in.values, rms_norm_stage(norm.fraction_bits, norm.shift, bits),
@@ -154,55 +136,31 @@ class LlamaBlocks {
       return out;
     };
     if (!llama_.row_scales) return {normed(kOperandBits, hw::DType::kS8)};
-    const View wide = normed(kLlamaWideBits, hw::DType::kS16);
-    const TensorId peaks = add_peaks(name, in.values.rows);
     // One chain cannot read the sums and leave the peaks.
-    hw::Stage stage = clamp_stage(kLlamaWideBits);
-    stage.side = hw::Reduction::kRowPeak;
-    const View peaked =
-        builder_.stage(name + ".peak", wide, stage, hw::DType::kS16, {{}, {}, peaks});
-    return codes(name, peaked, peaks, kLlamaWideBits);
+    return peaked_codes(builder_, name, normed(kWideBits, hw::DType::kS16));
   }
 
-  /// The sums of a layer, with the bias.
-  View sums(const std::string& name, const Operand& in, const IntegerLinear& layer) {
-    if (in.peaks == kNoTensor) return linear_product(builder_, name, in.codes, layer);
-    IntegerLinear unbiased = layer;
-    unbiased.bias.clear();
-    const View sum = scaled(name, linear_product(builder_, name, in.codes, unbiased), in);
-    if (layer.bias.empty()) return sum;
-    return builder_.stage(name + ".bias", sum, bias_stage(), hw::DType::kS32, {layer.bias, {}});
-  }
-
-  /// A product of codes with scales of each row, times those scales.
-  View scaled(const std::string& name, View product, const Operand& in) {
-    if (in.peaks == kNoTensor) return product;
-    const unsigned shift = row_scale_shift(in.codes.cols, in.bits);
-    return builder_.stage(name + ".scale", product, scale_row_stage(shift, rounding_),
-                          hw::DType::kS32, {{}, {}, in.peaks});
-  }
-
-  View requantised(const std::string& name, const Operand& in, const IntegerLinear& layer,
+  View requantised(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
                    unsigned bits, hw::DType type) {
-    const View sum = sums(name, in, layer);
+    const View sum = linear_sums(builder_, name, in, layer, rounding_);
     return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding_), type,
                           {factor_parameters(layer), {}});
   }
 
-  void requantised_to(const std::string& name, const Operand& in, const IntegerLinear& layer,
+  void requantised_to(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
                       View out) {
-    const View sum = sums(name, in, layer);
+    const View sum = linear_sums(builder_, name, in, layer, rounding_);
     builder_.stage_to(name + ".requantise", sum, factor_stage(layer, kOperandBits, rounding_), out,
                       {factor_parameters(layer), {}});
   }
 
   /// Heads of queries or keys, each turned by the position of its row, side by side in `out`.
-  void rotated(const std::string& name, const Operand& in, const IntegerLinear& layer, View out) {
+  void rotated(const std::string& name, const ProductInput& in, const IntegerLinear& layer, View out) {
     for (std::uint32_t h = 0; h * shape_.head_width < layer.outputs; ++h) {
       const std::string head = name + ".head" + std::to_string(h);
       const std::uint32_t first = h * shape_.head_width;
       const View wide = requantised(head, in, outputs_of(layer, first, shape_.head_width),
-                                    kLlamaWideBits, hw::DType::kS16);
+                                    kWideBits, hw::DType::kS16);
       builder_.stage_to(head + ".rope", wide, rope_stage(kLlamaRopeShift, kOperandBits, rounding_),
                         columns_of(out, first, shape_.head_width), {{}, rope_});
     }
@@ -214,11 +172,11 @@ class LlamaBlocks {
         attention(prefix + "attn.", index, norm(prefix + "norm1", in, block.norm1), block);
     const Stream stream =
         residual(prefix + "attn.proj", prefix + "attn.residual", {attended}, block.proj, in);
-    const Operand gated = mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
+    const ProductInput gated = mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
     return residual(prefix + "mlp.down", prefix + "mlp.residual", gated, block.down, stream);
   }
 
-  Stream residual(const std::string& layer, const std::string& to, const Operand& in,
+  Stream residual(const std::string& layer, const std::string& to, const ProductInput& in,
                   const IntegerLinear& weights, const Stream& identity) {
     const View branch = requantised(layer, in, weights, kBranchBits, hw::DType::kS32);
     const View sum = builder_.stage(layer + ".add", branch,
@@ -227,7 +185,7 @@ class LlamaBlocks {
     return summed(layer, sum, to);
   }
 
-  View attention(const std::string& prefix, std::uint32_t index, const Operand& in,
+  View attention(const std::string& prefix, std::uint32_t index, const ProductInput& in,
                  const IntegerLlamaBlock& block) {
     const std::uint32_t kv = shape_.kv_width(), rows_at_hand = in.codes.rows;
     const View query = add(prefix + "queries", rows_at_hand, shape_.query_width(), hw::DType::kS8);
@@ -298,11 +256,11 @@ class LlamaBlocks {
     return context;
   }
 
-  Operand mlp(const std::string& prefix, const Operand& in, const IntegerLlamaBlock& block) {
-    const View gate = requantised(prefix + "gate", in, block.gate, kLlamaWideBits, hw::DType::kS16);
+  ProductInput mlp(const std::string& prefix, const ProductInput& in, const IntegerLlamaBlock& block) {
+    const View gate = requantised(prefix + "gate", in, block.gate, kWideBits, hw::DType::kS16);
     const View silu = builder_.stage(prefix + "gate.silu", gate,
-                                     silu_stage(block.silu, kLlamaWideBits), hw::DType::kS16);
-    const View up = requantised(prefix + "up", in, block.up, kLlamaWideBits, hw::DType::kS16);
+                                     silu_stage(block.silu, kWideBits), hw::DType::kS16);
+    const View up = requantised(prefix + "up", in, block.up, kWideBits, hw::DType::kS16);
     const auto multiply = [&](unsigned bits) {
       return multiply_tensor_stage(hw::DType::kS16, block.product_shift, bits, rounding_);
     };
@@ -312,9 +270,9 @@ class LlamaBlocks {
     }
     hw::Stage product = multiply(kLlamaProductBits);
     product.side = hw::Reduction::kRowPeak;
-    const TensorId peaks = add_peaks(name, up.rows);
+    const TensorId peaks = add_peaks(builder_, name, up.rows);
     const View wide = builder_.stage(name, up, product, hw::DType::kS32, {{}, silu, peaks});
-    return codes(name, wide, peaks, kLlamaProductBits);
+    return row_codes(builder_, name, wide, peaks, kLlamaProductBits);
   }
 
   /// The last row of each sequence.
@@ -329,7 +287,7 @@ class LlamaBlocks {
     return summed("last.tokens", last, "last");
   }
 
-  void logits(const Operand& in) {
+  void logits(const ProductInput& in) {
     Tensor words;
     words.name = "output.weight";
     words.rows = shape_.vocabulary;
@@ -337,7 +295,8 @@ class LlamaBlocks {
     words.kind = Tensor::Kind::kConstant;
     words.data.assign(llama_.output.weight.begin(), llama_.output.weight.end());
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
-    const View product = scaled("output", builder_.matmul("output", in.codes, b, true), in);
+    const View product = scaled_rows(
+        builder_, "output", builder_.matmul("output", in.codes, b, true), in, rounding_);
     const View out =
         add("logits", in.codes.rows, shape_.vocabulary, hw::DType::kS32, Tensor::Kind::kOutput);
     builder_.stage_to("output.requantise", product,

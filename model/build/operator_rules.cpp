@@ -225,8 +225,9 @@ View OperatorRules::gelu(const NetworkNode& node) {
   };
   const hw::GeluConstants gelu{constant("b"), constant("c"), constant("one"),
                                factor_of(node, "factor")};
-  check_.gelu(node.name, gelu);
-  return builder_.stage(node.name, in(node), gelu_stage(gelu, kOperandBits), result_type(node));
+  check_.gelu(node.name, gelu, bits_of(type(in(node))));
+  return builder_.stage(node.name, in(node), gelu_stage(gelu, bits_of(result_type(node))),
+                        result_type(node));
 }
 
 View OperatorRules::silu(const NetworkNode& node) {
@@ -255,8 +256,9 @@ View OperatorRules::layer_norm(const NetworkNode& node) {
   std::vector<std::int32_t> words = norm.multiplier;
   words.insert(words.end(), norm.addend.begin(), norm.addend.end());
   return builder_.stage(node.name, in(node),
-                        layer_norm_stage(hw::kLayerNormFractionBits, norm.shift, kOperandBits),
-                        hw::DType::kS8, {std::move(words), {}});
+                        layer_norm_stage(hw::kLayerNormFractionBits, norm.shift,
+                                         bits_of(result_type(node))),
+                        result_type(node), {std::move(words), {}});
 }
 
 View OperatorRules::attention(const NetworkNode& node) {

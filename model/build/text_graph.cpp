@@ -16,7 +16,7 @@ View append_head(GraphBuilder& builder, EncoderBlocks& blocks, const IntegerText
   stream.rows = 1;
   const bool tanh = head.function == HeadFunction::kTanh;
   const View dense =
-      blocks.linear("pooler", stream, head.dense, tanh ? kTanhInputBits : kOperandBits,
+      blocks.linear("pooler", blocks.operand("class", stream), head.dense, tanh ? kTanhInputBits : kOperandBits,
                     tanh ? hw::DType::kS16 : hw::DType::kS8);
   builder.tensor(dense.tensor).scale = tanh ? kTanhInputScale : head.pooled_scale;
   const View pooled = tanh ? builder.stage("pooler.tanh", dense,
@@ -24,7 +24,7 @@ View append_head(GraphBuilder& builder, EncoderBlocks& blocks, const IntegerText
                            : builder.stage("pooler.relu", dense,
                                            hw::default_stage(hw::StageOp::kRelu), hw::DType::kS8);
   builder.tensor(pooled.tensor).scale = head.pooled_scale;
-  const View logits = blocks.linear("head", pooled, head.classes, kLogitBits, hw::DType::kS32);
+  const View logits = blocks.linear("head", {pooled}, head.classes, kLogitBits, hw::DType::kS32);
   Tensor& output = builder.tensor(logits.tensor);
   output.name = "logits";
   output.scale = head.logit_scale;

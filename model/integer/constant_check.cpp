@@ -11,7 +11,6 @@ namespace systole::model {
 namespace {
 
 constexpr std::int64_t kLargestWeight = 127;
-constexpr std::int64_t kLargestGeluInput = 127;
 constexpr std::int64_t kAccumulatorMax = std::numeric_limits<std::int32_t>::max();
 /// One less than for a requantisation: the sum before the shift needs the room.
 constexpr std::int64_t kMaxNormShift = hw::kMaxDyadicShift - 1;
@@ -61,14 +60,16 @@ void ConstantCheck::norm(const std::string& name, const IntegerLayerNorm& norm) 
   scale(name, norm.scale);
 }
 
-void ConstantCheck::gelu(const std::string& name, const hw::GeluConstants& gelu) const {
+void ConstantCheck::gelu(const std::string& name, const hw::GeluConstants& gelu,
+                         unsigned bits) const {
   in_range(name + ".b", gelu.b, -kMaxGeluClip, 0);
   in_range(name + ".c", gelu.c, -kMaxGeluConstant, 0);
   in_range(name + ".one", gelu.one, -kMaxGeluConstant, 0);
   factor(name, gelu.output, -multiplier_max_);
   bool fits = fits_gelu_product(gelu);
-  for (std::int32_t q = -kLargestGeluInput; q <= kLargestGeluInput; ++q) {
-    fits = fits && hw::signed_bits(hw::gelu_product(q, gelu)) <= hw::gelu_product_bits(8);
+  const auto largest = static_cast<std::int32_t>(hw::symmetric_range(bits).hi);
+  for (std::int32_t q = -largest; q <= largest; ++q) {
+    fits = fits && hw::signed_bits(hw::gelu_product(q, gelu)) <= hw::gelu_product_bits(bits);
   }
   if (!fits) throw hw::InputError(place_ + ": " + name + ": the product exceeds its register");
 }

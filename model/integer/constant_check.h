@@ -39,8 +39,8 @@ class ConstantCheck {
   void linear(const std::string& name, const IntegerLinear& layer,
               std::int64_t largest_input = 128) const;
   void norm(const std::string& name, const IntegerLayerNorm& norm) const;
-  /// Of s8 inputs.
-  void gelu(const std::string& name, const hw::GeluConstants& gelu) const;
+  /// Of symmetric inputs of `bits` bits.
+  void gelu(const std::string& name, const hw::GeluConstants& gelu, unsigned bits) const;
 
   [[nodiscard]] const std::string& place() const { return place_; }
   [[nodiscard]] unsigned multiplier_bits() const { return multiplier_bits_; }

@@ -8,8 +8,8 @@
 #include "hw/function/silu.h"
 #include "hw/machine/machine.h"
 #include "hw/number/dyadic.h"
-#include "hw/number/integer.h"
 #include "model/integer/integer_vit.h"
+#include "model/integer/row_scales.h"
 #include "model/metadata/llama_shape.h"
 
 namespace systole::model {
@@ -23,8 +23,6 @@ struct IntegerRmsNorm {
   unsigned fraction_bits = hw::kLayerNormFractionBits;
 };
 
-/// Queries, keys, gates and what they gate have this width until they are rotated or multiplied.
-inline constexpr unsigned kLlamaWideBits = 16;
 /// A rotation divides by so much besides the steps of its table: s16 to s8.
 inline constexpr unsigned kLlamaRopeShift = 8;
 /// Width of the input of `down` before it becomes codes with a scale of each row.
@@ -34,16 +32,6 @@ inline constexpr unsigned kLlamaProductBits = 24;
 inline constexpr unsigned kLlamaNormFractionBits = 22;
 /// Of the argument of SiLU's exponential.
 inline constexpr unsigned kLlamaSiluFractionBits = 10;
-
-/// A product of `inputs` codes of a row with its own scale is multiplied with the peak of the row,
-/// a magnitude of less than 2^(bits - 1), and divided by two to the power of this: the least one
-/// that keeps every result within s32.
-[[nodiscard]] constexpr unsigned row_scale_shift(std::uint32_t inputs, unsigned bits) {
-  constexpr std::uint64_t kLargestProduct = 127 * 127;
-  constexpr unsigned kResultBits = 31;
-  const unsigned needed = hw::bit_length(kLargestProduct * inputs) + bits - 1;
-  return needed > kResultBits ? needed - kResultBits : 0;
-}
 
 struct IntegerLlamaBlock {
   IntegerRmsNorm norm1, norm2;

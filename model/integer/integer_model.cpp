@@ -225,6 +225,9 @@ std::optional<IntegerTextHead> empty_head(const Safetensors& file, const TextSha
 /// Metadata: 1 if the encoders of the auto-encoder are part of `qkv`; may be absent.
 constexpr const char* kFoldedKey = "ae_folded";
 
+/// Metadata: 1 if rows have their own scales; may be absent.
+constexpr const char* kRowScalesKey = "row_scales";
+
 void require_metadata(const Safetensors& file, const std::string& key, const std::string& value) {
   const auto entry = file.metadata().find(key);
   if (entry != file.metadata().end() && entry->second == value) return;
@@ -292,6 +295,7 @@ void save_integer_text(const IntegerText& text, const std::string& path) {
   std::map<std::string, std::string> metadata =
       common_metadata(kIntegerTextFormat, text.name, text.source, text.encoder);
   metadata.merge(text_shape_metadata(text.shape));
+  if (text.encoder.row_scales) metadata[kRowScalesKey] = "1";
   if (text.head) {
     metadata[kClassesKey] = std::to_string(text.shape.classes);
     metadata[kHeadKey] = text.head->function == HeadFunction::kTanh ? kTanhWord : kReluWord;
@@ -307,6 +311,9 @@ IntegerText load_integer_text(const std::string& path) {
   text.shape = read_text_shape(file);
   text.encoder.shape = text.shape.encoder;
   text.encoder.datapath = read_datapath(file);
+  if (file.metadata().count(kRowScalesKey) != 0) {
+    text.encoder.row_scales = metadata_number(file, kRowScalesKey, 0, 1) == 1;
+  }
   text.encoder.blocks.resize(text.shape.encoder.layers);
   text.head = empty_head(file, text.shape);
   ConstantReader reader(file);

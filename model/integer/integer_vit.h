@@ -29,7 +29,7 @@ struct IntegerLinear {
   std::vector<hw::WeightGroup> groups = {};  ///< [outputs, inputs / hw::kGroupWeights]
 };
 
-/// LayerNorm to s8: clamp((norm * multiplier + addend) >> shift), see hw/function/layernorm.h.
+/// LayerNorm to s8, or to s16 where rows have their own scales: clamp((norm * multiplier + addend) >> shift), see hw/function/layernorm.h.
 struct IntegerLayerNorm {
   std::vector<std::int32_t> multiplier;  ///< [width]
   std::vector<std::int32_t> addend;      ///< [width]
@@ -78,6 +78,10 @@ struct IntegerEncoder {
   hw::Dyadic
       exp_to_code{};  ///< deferred softmax: exponential -> code of the row maximum 2^bits - 1
   bool folded_encoders = false;  ///< `qkv` gives the latent heads of query and key
+  /// Inputs of all products but those of the attention and `proj` are s8 codes with a scale of each
+  /// row (model/integer/row_scales.h). LayerNorms give s16, and GELUs read and give s16, in steps
+  /// of their scales; factors of the layers count after row_scale_shift(), biases are added there.
+  bool row_scales = false;
   std::vector<IntegerBlock> blocks;
 
   /// Columns of query, and of key, among the outputs of `qkv`.

@@ -4,6 +4,7 @@
 #include "hw/number/integer.h"
 #include "model/checkpoint/keep_mask.h"
 #include "model/integer/constant_check.h"
+#include "model/integer/row_scales.h"
 
 namespace systole::model {
 namespace {
@@ -44,7 +45,7 @@ class Check : public ConstantCheck {
   }
 
   void block(const std::string& prefix, const IntegerBlock& block,
-             const EncoderShape& shape) const {
+             const EncoderShape& shape, bool row_scales) const {
     norm(prefix + "norm1", block.norm1);
     norm(prefix + "norm2", block.norm2);
     linear(prefix + "attn.qkv", block.qkv);
@@ -52,7 +53,7 @@ class Check : public ConstantCheck {
     factor(prefix + "attn.context", block.context, 0);
     linear(prefix + "attn.proj", block.proj);
     linear(prefix + "mlp.fc1", block.fc1);
-    gelu(prefix + "mlp.gelu", block.gelu);
+    gelu(prefix + "mlp.gelu", block.gelu, value_bits(row_scales));
     linear(prefix + "mlp.fc2", block.fc2);
     if (shape.latent_heads != 0) {
       link(prefix + "attn.", "q", block.query_link);
@@ -81,7 +82,7 @@ void check_encoder(const Check& check, const IntegerEncoder& encoder) {
   check.factor("softmax", encoder.exp_to_code, 0);
   for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
     const std::string prefix = "blocks." + std::to_string(i) + ".";
-    check.block(prefix, encoder.blocks[i], encoder.shape);
+    check.block(prefix, encoder.blocks[i], encoder.shape, encoder.row_scales);
     check.scales(prefix, encoder.blocks[i].scales);
   }
 }

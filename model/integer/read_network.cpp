@@ -38,14 +38,17 @@ class IntegerLayerReader {
     read_linear(file_, node, layer);
   }
 
-  void norm(const NetworkNode& node, IntegerLayerNorm& norm) const {
+  void norm(const NetworkNode& node, IntegerLayerNorm& norm) {
     norm.multiplier = file_.constants().copy<std::int32_t>(node.inputs[1]);
     norm.addend = file_.constants().copy<std::int32_t>(node.inputs[2]);
     norm.shift = node.attributes.at("shift").get<std::uint32_t>();
     norm.scale = file_.scale_of(node.output);
+    operands_.push_back({&node, node.output});
   }
 
-  void gelu(const NetworkNode& node, IntegerBlock& block) const {
+  void gelu(const NetworkNode& node, IntegerBlock& block) {
+    operands_.push_back({&node, node.inputs[0]});
+    operands_.push_back({&node, node.output});
     const auto number = [&](const char* key) {
       return node.attributes.at(key).get<std::int64_t>();
     };
@@ -129,6 +132,17 @@ class IntegerLayerReader {
     return head;
   }
 
+  /// That all values which LayerNorms and GELUs give or read have the width of the network's.
+  void check_widths() const {
+    const std::string expected = encoder_.row_scales ? "s16" : "s8";
+    for (const auto& [node, value] : operands_) {
+      const std::string& type = file_.document().tensors.at(value).type;
+      if (type == expected) continue;
+      file_.fail(*node, value + ": type is " + type + ", expected " + expected +
+                            (encoder_.row_scales ? " where rows have scales" : ""));
+    }
+  }
+
   [[nodiscard]] std::vector<std::int32_t> words(const std::string& name) const {
     return file_.constants().copy<std::int32_t>(name);
   }
@@ -144,6 +158,7 @@ class IntegerLayerReader {
   const NetworkFile& file_;
   IntegerEncoder& encoder_;
   bool has_code_ = false;
+  std::vector<std::pair<const NetworkNode*, std::string>> operands_;
 };
 
 /// Reads what the vision models, texts and mere layers have in common; the value that the first
@@ -157,12 +172,13 @@ std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
   const WalkedEncoder found = read_blocks(walk, reader, place, value, encoder.blocks);
   encoder.shape = found.shape;
   encoder.folded_encoders = found.folded_encoders;
+  encoder.row_scales = found.row_scales;
   return found.entry;
 }
 
 /// The node that makes what the first block reads, or in a post-norm network the node before its
 /// LayerNorm.
-const NetworkNode& read_first_norm(const NetworkWalk& walk, const IntegerLayerReader& reader,
+const NetworkNode& read_first_norm(const NetworkWalk& walk, IntegerLayerReader& reader,
                                    const NetworkNode& place, const std::string& entry,
                                    const EncoderShape& shape, IntegerLayerNorm& norm) {
   const NetworkNode* node = walk.file().producer(entry);
@@ -249,6 +265,10 @@ IntegerVit read_vit_network(const NetworkFile& file) {
   std::transform(token.begin(), token.end(), vit.position.begin(), vit.position.begin(),
                  [](std::int64_t a, std::int64_t b) { return limited(a + b); });
   vit.embedding_scale = file.scale_of(sum.output);
+  if (vit.encoder.row_scales) {
+    file.fail(*ends.head, "rows of the blocks before it have scales: of networks of texts alone");
+  }
+  reader.check_widths();
   check_integer_vit(vit, file.path());
   return vit;
 }
@@ -298,6 +318,11 @@ IntegerText read_text_network(const NetworkFile& file) {
   text.shape.positions = static_cast<std::uint32_t>(text.position.size() / width);
   check_text_shape(walk, sum, text.shape.vocabulary, text.shape.positions, text.shape.token_types,
                    text.shape.encoder);
+  reader.check_widths();
+  if (ends.dense != nullptr &&
+      (&walk.coded(*ends.dense) != ends.dense) != text.encoder.row_scales) {
+    file.fail(*ends.dense, "whether its row has a scale is not as in the blocks before it");
+  }
   check_integer_text(text, file.path());
   return text;
 }
@@ -319,6 +344,7 @@ IntegerLayers read_layers_network(const NetworkFile& file) {
   check_blocks(walk, last, layers.encoder.shape);
   layers.length = static_cast<std::uint32_t>(shape[0]);
   layers.embedding_scale = file.scale_of(entry);
+  reader.check_widths();
   check_integer_layers(layers, file.path());
   return layers;
 }

@@ -25,6 +25,13 @@ class IntegerLeaves {
   [[nodiscard]] std::string stream_type() const {
     return encoder_.datapath.residual_bits <= 16 ? "s16" : "s32";
   }
+  /// Of results of LayerNorms and GELUs.
+  [[nodiscard]] std::string operand_type() const { return encoder_.row_scales ? "s16" : "s8"; }
+
+  std::string operand(const std::string& name, const std::string& x, std::int64_t columns) {
+    if (!encoder_.row_scales) return x;
+    return writer_.node(name, "quantise_rows", {x}, {"s8", {rows_, columns}, 0.0});
+  }
   void set_rows(std::int64_t rows) { rows_ = rows; }
 
   static BlockScales scales(const IntegerBlock& block) {
@@ -48,6 +55,7 @@ class IntegerLeaves {
   std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& x,
                      LinearUse use, double scale) {
     const std::string type = use == LinearUse::kOperand  ? "s8"
+                             : use == LinearUse::kGelu   ? operand_type()
                              : use == LinearUse::kWide   ? "s16"
                              : use == LinearUse::kStream ? stream_type()
                                                          : "s32";
@@ -59,13 +67,13 @@ class IntegerLeaves {
     return writer_.node(name, "layer_norm",
                         {x, words(name + ".multiplier", {width}, norm.multiplier),
                          words(name + ".bias", {width}, norm.addend)},
-                        {"s8", {rows_, static_cast<std::int64_t>(width)}, norm.scale},
+                        {operand_type(), {rows_, static_cast<std::int64_t>(width)}, norm.scale},
                         {{"shift", norm.shift}});
   }
 
   std::string gelu(const std::string& name, const IntegerBlock& block, const std::string& x,
                    double scale) {
-    return writer_.node(name, "gelu", {x}, {"s8", {rows_, encoder_.shape.hidden}, scale},
+    return writer_.node(name, "gelu", {x}, {operand_type(), {rows_, encoder_.shape.hidden}, scale},
                         {{"b", block.gelu.b},
                          {"c", block.gelu.c},
                          {"one", block.gelu.one},
@@ -110,6 +118,7 @@ class IntegerLeaves {
   /// Logits of the state x of one token.
   std::string head(const IntegerTextHead& head, std::string x) {
     const std::int64_t width = encoder_.shape.width;
+    x = operand("class_codes", x, width);
     if (head.function == HeadFunction::kTanh) {
       x = linear("pooler", head.dense, x, LinearUse::kWide, kTanhInputScale);
       x = writer_.node("pooled", "tanh", {x}, {"s8", {rows_, width}, head.pooled_scale},
@@ -226,7 +235,8 @@ void write_network(const IntegerText& text, const std::string& path) {
   x = leaves.blocks(x);
   if (!shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
   if (text.head) {
-    x = writer.node("class_row", "select_row", {x}, {"s8", {1, shape.encoder.width}}, {{"row", 0}});
+    x = writer.node("class_row", "select_row", {x},
+                    {leaves.operand_type(), {1, shape.encoder.width}}, {{"row", 0}});
     leaves.set_rows(1);
     x = leaves.head(*text.head, x);
   }
@@ -240,7 +250,7 @@ void write_network(const IntegerLayers& layers, const std::string& path) {
   writer.set_architecture({{"family", encoder.shape.causal ? "decoder" : "encoder"}});
   IntegerLeaves leaves(writer, encoder, layers.length);
   const std::string x =
-      writer.input("embedding", {encoder.shape.post_norm ? "s8" : leaves.stream_type(),
+      writer.input("embedding", {encoder.shape.post_norm ? leaves.operand_type() : leaves.stream_type(),
                                  {layers.length, encoder.shape.width},
                                  layers.embedding_scale});
   writer.write(path, leaves.blocks(x));

@@ -118,7 +118,7 @@ TextEnds text_ends(const NetworkWalk& walk, const NetworkNode& end) {
   ends.classes = &end;
   ends.function = function;
   ends.dense = &walk.before(*function, "linear");
-  ends.row = &walk.before(*ends.dense, "select_row");
+  ends.row = &walk.before(walk.coded(*ends.dense), "select_row");
   if (ends.row->attributes.at("row") != 0) {
     walk.file().fail(*ends.row, "attribute 'row': expected 0, the first token");
   }

@@ -19,10 +19,11 @@ struct BlockScales {
 ///   linear(name, layer, x, use, scale), part(layer, first, count) of its outputs,
 ///   norm(name, norm, x), gelu(name, block, x, scale),
 ///   attention(name, block, q, k, v, scale), link(prefix, operand, link, x),
-///   add(name, identity, branch, factor, scale), scales(block).
-/// `use` is where the result of a linear layer goes: to an operand of 8 bits, to a function of 16
-/// bits, or to a branch.
-enum class LinearUse : std::uint8_t { kOperand, kWide, kBranch, kStream, kLogits };
+///   add(name, identity, branch, factor, scale), scales(block), operand(name, x, columns): what a
+///   product takes of a LayerNorm's or a GELU's result.
+/// `use` is where the result of a linear layer goes: to an operand of 8 bits, to a GELU, to a
+/// function of 16 bits, or to a branch.
+enum class LinearUse : std::uint8_t { kOperand, kGelu, kWide, kBranch, kStream, kLogits };
 
 template <typename Leaves, typename Block>
 std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& shape,
@@ -30,7 +31,9 @@ std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& 
   const std::string prefix = "blocks." + std::to_string(index) + ".";
   const BlockScales scales = leaves.scales(block);
   const bool post = shape.post_norm;
-  const std::string normed = post ? in : leaves.norm(prefix + "norm1", block.norm1, in);
+  const std::string normed =
+      leaves.operand(prefix + "attn.codes",
+                     post ? in : leaves.norm(prefix + "norm1", block.norm1, in), shape.width);
   const auto project = [&](const char* name, std::uint32_t first, std::uint32_t count,
                            double scale) {
     return leaves.linear(prefix + "attn." + name, leaves.part(block.qkv, first, count), normed,
@@ -50,10 +53,14 @@ std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& 
   std::string stream = leaves.add(prefix + "attn.residual", in, attended, leaves.identity1(block),
                                   scales.attention_residual);
   if (post) stream = leaves.norm(prefix + "norm1", block.norm1, stream);
-  const std::string normed2 = post ? stream : leaves.norm(prefix + "norm2", block.norm2, stream);
+  const std::string normed2 = leaves.operand(
+      prefix + "mlp.codes", post ? stream : leaves.norm(prefix + "norm2", block.norm2, stream),
+      shape.width);
   const std::string hidden =
-      leaves.linear(prefix + "mlp.fc1", block.fc1, normed2, LinearUse::kOperand, scales.gelu_in);
-  const std::string activated = leaves.gelu(prefix + "mlp.gelu", block, hidden, scales.gelu_out);
+      leaves.linear(prefix + "mlp.fc1", block.fc1, normed2, LinearUse::kGelu, scales.gelu_in);
+  const std::string activated =
+      leaves.operand(prefix + "mlp.gelu.codes",
+                     leaves.gelu(prefix + "mlp.gelu", block, hidden, scales.gelu_out), shape.hidden);
   const std::string branch =
       leaves.linear(prefix + "mlp.fc2", block.fc2, activated, LinearUse::kBranch, 0.0);
   stream = leaves.add(prefix + "mlp.residual", stream, branch, leaves.identity2(block),

@@ -164,9 +164,10 @@ class NetworkCheck {
     }
     if (!document_.is_integer()) return {"f32"};
     if (op.name == "linear" || op.name == "attention" || op.name == "head_mix" ||
-        op.name == "gelu" || op.name == "relu") {
+        op.name == "relu") {
       return {"s8"};
     }
+    if (op.name == "gelu") return {"s8", "s16"};
     if (op.name == "rope" || op.name == "silu" || op.name == "tanh" || op.name == "multiply") {
       return {"s16"};
     }
@@ -179,8 +180,8 @@ class NetworkCheck {
         op.name == "requantise") {
       return {"s8", "s16", "s32"};
     }
-    if (op.name == "attention" || op.name == "head_mix" || op.name == "gelu" ||
-        op.name == "layer_norm" || op.name == "patches" || op.name == "quantise_rows" ||
+    if (op.name == "gelu" || op.name == "layer_norm") return {"s8", "s16"};
+    if (op.name == "attention" || op.name == "head_mix" || op.name == "patches" || op.name == "quantise_rows" ||
         op.name == "rope" || op.name == "tanh" || op.name == "relu" || op.name == "normalise" ||
         op.name == "average_pool") {
       return {"s8"};

@@ -49,13 +49,16 @@ NetworkWalk::Ending NetworkWalk::ending(const std::string& value) const {
   for (const std::string& operand : node->inputs) {
     if (!made_by(operand, "linear")) continue;
     const NetworkNode& fc2 = *file_.producer(operand);
-    if (!made_by(fc2.inputs[0], "gelu")) continue;
+    const std::string& activated = coded(fc2).inputs[0];
+    if (!made_by(activated, "gelu")) continue;
     if (!norm) return {true, false};
     // The LayerNorm is the block's own if the MLP reads the residual stream itself; else it is that
     // after the last block.
-    const NetworkNode* const fc1 = file_.producer(file_.producer(fc2.inputs[0])->inputs[0]);
+    const NetworkNode* const fc1 = file_.producer(file_.producer(activated)->inputs[0]);
     const std::string& identity = operand == node->inputs[0] ? node->inputs[1] : node->inputs[0];
-    if (fc1 != nullptr && fc1->inputs[0] == identity) return {true, true};
+    if (fc1 != nullptr && !fc1->inputs.empty() && coded(*fc1).inputs[0] == identity) {
+      return {true, true};
+    }
   }
   return {};
 }

@@ -27,6 +27,10 @@ class NetworkWalk {
   /// The node that makes operand 0 of `reader`, or operand `index`.
   [[nodiscard]] const NetworkNode& before(const NetworkNode& reader, std::string_view op,
                                           std::size_t index = 0) const;
+  /// Where `reader` gets operand 0 from: itself, or the node that makes codes of rows for it.
+  [[nodiscard]] const NetworkNode& coded(const NetworkNode& reader) const {
+    return made_by(reader.inputs[0], "quantise_rows") ? *file_.producer(reader.inputs[0]) : reader;
+  }
   /// The node that makes the network's output, whatever it is.
   [[nodiscard]] const NetworkNode& last() const;
   /// A graph input.
@@ -67,6 +71,7 @@ class NetworkWalk {
 struct WalkedEncoder {
   EncoderShape shape;
   bool folded_encoders = false;
+  bool row_scales = false;  ///< products read codes of rows
   std::string entry;  ///< the value that the first block reads
 };
 
@@ -130,21 +135,26 @@ std::string read_block(const NetworkWalk& walk, Leaves& leaves, const std::strin
   const NetworkWalk::Sum second = walk.sum(*end);
   leaves.add2(*end, block, post);
   leaves.linear(*second.branch, block.fc2);
-  const NetworkNode& gelu = walk.before(*second.branch, "gelu");
+  const auto coded = [&](const NetworkNode& reader, bool is_first) -> const NetworkNode& {
+    const NetworkNode& node = walk.coded(reader);
+    walk.agree(common.row_scales, &node != &reader, is_first, reader, "whether rows have scales");
+    return node;
+  };
+  const NetworkNode& gelu = walk.before(coded(*second.branch, first), "gelu");
   leaves.gelu(gelu, block);
   const NetworkNode& fc1 = walk.before(gelu, "linear");
   leaves.linear(fc1, block.fc1);
   walk.agree(common.shape.hidden, columns_of(file, fc1.output), first, fc1, "the MLP's width");
   const NetworkNode* middle = file.producer(second.identity);
   if (post) {
-    walk.require_same_input(fc1, second.identity);
+    walk.require_same_input(coded(fc1, false), second.identity);
     if (middle == nullptr || !middle->is("layer_norm")) {
       file.fail(*end, "expected the sum with a layer_norm, as after an attention");
     }
     leaves.norm(*middle, block.norm1);
     middle = &walk.before(*middle, "add");
   } else {
-    const NetworkNode& norm = walk.before(fc1, "layer_norm");
+    const NetworkNode& norm = walk.before(coded(fc1, false), "layer_norm");
     walk.require_same_input(norm, second.identity);
     leaves.norm(norm, block.norm2);
     if (middle == nullptr || !middle->is("add")) {
@@ -168,9 +178,9 @@ std::string read_block(const NetworkWalk& walk, Leaves& leaves, const std::strin
   walk.require_same_input(key, query.inputs[0]);
   walk.require_same_input(projected, query.inputs[0]);
   if (post) {
-    walk.require_same_input(query, sum.identity);
+    walk.require_same_input(coded(query, false), sum.identity);
   } else {
-    const NetworkNode& norm = walk.before(query, "layer_norm");
+    const NetworkNode& norm = walk.before(coded(query, false), "layer_norm");
     walk.require_same_input(norm, sum.identity);
     leaves.norm(norm, block.norm1);
   }

@@ -11,6 +11,10 @@
 namespace systole::model {
 namespace {
 
+/// The least range of a GELU's input of 16 bits: finer steps leave its product no room
+/// (hw::check_gelu_scale()).
+constexpr double kLeastGeluRange = 16.0;
+
 void require_range(const char* name, double value, double lowest, double highest) {
   if (value >= lowest && value <= highest) return;
   throw hw::InputError("quantiser: " + std::string(name) + ": " + std::to_string(value) +
@@ -32,6 +36,7 @@ IntegerEncoder BlockQuantiser::empty_encoder() const {
   // An encoder without outputs is folded.
   encoder.folded_encoders =
       shape_.latent_heads != 0 && blocks_.front().query_link.encoder.outputs == 0;
+  encoder.row_scales = options_.row_scales;
   encoder.exp_to_code = layers_.exp_to_code(options_.datapath.softmax_bits);
   return encoder;
 }
@@ -80,6 +85,12 @@ double BlockQuantiser::append_blocks(IntegerEncoder& encoder, double scale) cons
   return scale;
 }
 
+double BlockQuantiser::gelu_scale(std::size_t layer) const {
+  const double scale = wide_scale(Site::kGeluIn, layer);
+  if (!options_.row_scales) return scale;
+  return std::max(scale, code_scale(kLeastGeluRange, kWideBits, 1.0));
+}
+
 /// The auto-encoder on Q or K (`operand` is "q" or "k"), on a tensor of `in_scale`.
 IntegerHeadMix BlockQuantiser::link(const std::string& prefix, const std::string& operand,
                                     const FloatLink& from, double in_scale, double latent_scale,
@@ -101,8 +112,8 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   const std::string prefix = "blocks." + std::to_string(i) + ".";
   const std::uint32_t width = shape_.width;
   const bool post = shape_.post_norm;
-  const double norm1_scale = operand_scale(Site::kNorm1, i);
-  const double norm2_scale = operand_scale(Site::kNorm2, i);
+  const double norm1_scale = wide_scale(Site::kNorm1, i);
+  const double norm2_scale = wide_scale(Site::kNorm2, i);
 
   IntegerBlock block;
   IntegerBlock::Scales& scales = block.scales;
@@ -114,7 +125,7 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   scales.key = operand_scale(calibration_.largest(Site::kQkv, i, query_width, query_width));
   scales.value = operand_scale(calibration_.largest(Site::kQkv, i, 2 * query_width, width));
   block.qkv = layers_.linear(
-      prefix + "attn.qkv", from.qkv, post ? in_scale : norm1_scale,
+      prefix + "attn.qkv", from.qkv, product_scale(post ? in_scale : norm1_scale, width),
       {{query_width, scales.query}, {query_width, scales.key}, {width, scales.value}});
   double query_scale = scales.query;
   double key_scale = scales.key;
@@ -139,15 +150,16 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   scales.attention_residual = post ? residual_scale(Site::kAttentionResidual, i) : in_scale;
   block.proj = layers_.linear(prefix + "attn.proj", from.proj, scales.context,
                               {{width, scales.attention_residual}});
-  const double mlp_in = post ? norm1_scale : norm2_scale;
-  scales.gelu_in = operand_scale(Site::kGeluIn, i);
-  scales.gelu_out = operand_scale(Site::kGeluOut, i);
+  const double mlp_in = product_scale(post ? norm1_scale : norm2_scale, width);
+  scales.gelu_in = gelu_scale(i);
+  scales.gelu_out = wide_scale(Site::kGeluOut, i);
   block.fc1 =
       layers_.linear(prefix + "mlp.fc1", from.fc1, mlp_in, {{shape_.hidden, scales.gelu_in}});
-  block.gelu = layers_.gelu(prefix + "mlp.gelu", scales.gelu_in, scales.gelu_out);
+  block.gelu = layers_.gelu(prefix + "mlp.gelu", scales.gelu_in, scales.gelu_out,
+                            value_bits(options_.row_scales));
   scales.mlp_residual = post ? residual_scale(Site::kMlpResidual, i) : in_scale;
   block.fc2 =
-      layers_.linear(prefix + "mlp.fc2", from.fc2, scales.gelu_out, {{width, scales.mlp_residual}});
+      layers_.linear(prefix + "mlp.fc2", from.fc2, product_scale(scales.gelu_out, shape_.hidden), {{width, scales.mlp_residual}});
   if (post) {
     block.attention_identity =
         layers_.factor(prefix + "attn.residual: identity", in_scale / scales.attention_residual);

@@ -6,6 +6,7 @@
 
 #include "model/checkpoint/float_layers.h"
 #include "model/integer/integer_vit.h"
+#include "model/integer/row_scales.h"
 #include "model/quantise/calibration.h"
 #include "model/quantise/quantise_layers.h"
 #include "model/quantise/quantiser_options.h"
@@ -37,6 +38,15 @@ class BlockQuantiser {
   [[nodiscard]] double operand_scale(Site site, std::size_t layer) const {
     return operand_scale(calibration_.largest(site, layer));
   }
+  /// Scale of what a LayerNorm or a GELU gives at a site: s8, or s16 where rows have scales.
+  [[nodiscard]] double wide_scale(Site site, std::size_t layer) const {
+    if (!options_.row_scales) return operand_scale(site, layer);
+    return code_scale(calibration_.largest(site, layer), kWideBits, kWideRoom);
+  }
+  /// Scale of the input of a layer that reads `inputs` such values of `scale`.
+  [[nodiscard]] double product_scale(double scale, std::uint32_t inputs) const {
+    return options_.row_scales ? row_product_scale(scale, inputs, kWideBits) : scale;
+  }
   /// Scale of the residual stream at one site, or everywhere if pre-norm.
   [[nodiscard]] double residual_scale(Site site, std::size_t layer) const;
 
@@ -55,6 +65,8 @@ class BlockQuantiser {
   static double operand_scale(double largest) {
     return (largest > 0 ? largest : 1.0) / kLargestCode;
   }
+  /// Scale of a GELU's input.
+  [[nodiscard]] double gelu_scale(std::size_t layer) const;
   [[nodiscard]] IntegerHeadMix link(const std::string& prefix, const std::string& operand,
                                     const FloatLink& from, double in_scale, double latent_scale,
                                     double scale) const;

@@ -17,11 +17,8 @@ namespace {
 /// Logits get 2^20 codes for their calibrated maximum, or twice as many.
 constexpr int kLlamaLogitBits = 20;
 
-double largest_code(unsigned bits) { return static_cast<double>(hw::symmetric_range(bits).hi); }
-
-/// Tensors of s16 and wider have room for so many times the calibrated maximum: other texts may
-/// have larger values, and 13 bits of a row are left, of which its codes keep 7.
-constexpr double kWideRoom = 4.0, kProductRoom = 16.0;
+/// As kWideRoom, of what the MLP's two branches multiply to.
+constexpr double kProductRoom = 16.0;
 
 /// Factors of the channels of an input: max|x|^alpha / max|w|^(1 - alpha), 1 where either is 0, and
 /// the median at the least.
@@ -91,7 +88,7 @@ class LlamaQuantiser {
         options_(options),
         layers_(llama.path, options.datapath.multiplier_bits, options.per_channel),
         stream_(
-            scale_of(maxima.largest_stream(), options.datapath.residual_bits, options.headroom)) {}
+            code_scale(maxima.largest_stream(), options.datapath.residual_bits, options.headroom)) {}
 
   [[nodiscard]] IntegerLlama run() const {
     IntegerLlama llama;
@@ -108,31 +105,21 @@ class LlamaQuantiser {
     const LlamaLinear output{
         llama_.shape.width, llama_.shape.vocabulary, llama_.output_weight(), {}};
     llama.output =
-        linear("logits", output, row_input(llama.norm.scale, output.inputs, kLlamaWideBits),
+        linear("logits", output, row_product_scale(llama.norm.scale, output.inputs, kWideBits),
                llama.logit_scale);
     quantise_words(llama);
     return llama;
   }
 
  private:
-  /// A scale at which values up to `largest`, and `room` times as much, have codes.
-  static double scale_of(double largest, unsigned bits, double room) {
-    return (largest > 0 ? largest : 1.0) * room / largest_code(bits);
-  }
   [[nodiscard]] double wide_scale(LlamaSite site, std::size_t layer) const {
-    return scale_of(maxima_.largest(site, layer), kLlamaWideBits, kWideRoom);
+    return code_scale(maxima_.largest(site, layer), kWideBits, kWideRoom);
   }
   /// Of an s8 tensor.
   [[nodiscard]] double operand_scale(LlamaSite site, std::size_t layer) const {
     const double largest = maxima_.largest(site, layer);
     return (largest > 0 ? largest : 1.0) / kLargestCode;
   }
-  /// Real value of a step of a product of row codes, after row_scale_shift(): `wide` is that of
-  /// the values that they are of.
-  static double row_input(double wide, std::uint32_t inputs, unsigned bits) {
-    return std::ldexp(wide / kLargestCode, static_cast<int>(row_scale_shift(inputs, bits)));
-  }
-
   [[nodiscard]] IntegerLinear linear(const std::string& name, const LlamaLinear& layer, double in,
                                      double out) const {
     FloatLinear real;
@@ -165,8 +152,8 @@ class LlamaQuantiser {
     IntegerLlamaBlock block;
     block.norm1 = norm(prefix + "norm1", LlamaSite::kNorm1, i, from.norm1);
     block.norm2 = norm(prefix + "norm2", LlamaSite::kNorm2, i, from.norm2);
-    const double in1 = row_input(block.norm1.scale, width, kLlamaWideBits);
-    const double in2 = row_input(block.norm2.scale, width, kLlamaWideBits);
+    const double in1 = row_product_scale(block.norm1.scale, width, kWideBits);
+    const double in2 = row_product_scale(block.norm2.scale, width, kWideBits);
 
     const double query = operand_scale(LlamaSite::kQuery, i);
     const double key = operand_scale(LlamaSite::kKey, i);
@@ -193,12 +180,12 @@ class LlamaQuantiser {
     block.silu = hw::make_silu_constants(gate, silu, options_.datapath.multiplier_bits,
                                          kLlamaSiluFractionBits);
     const double product =
-        scale_of(maxima_.largest(LlamaSite::kProduct, i), kLlamaProductBits, kProductRoom);
+        code_scale(maxima_.largest(LlamaSite::kProduct, i), kLlamaProductBits, kProductRoom);
     block.product_shift =
         static_cast<unsigned>(std::max(0.0, std::ceil(std::log2(product / (silu * up)))));
     const double wide = std::ldexp(silu * up, static_cast<int>(block.product_shift));
     block.down = linear(prefix + "mlp.down", from.down,
-                        row_input(wide, from.down.inputs, kLlamaProductBits), stream_);
+                        row_product_scale(wide, from.down.inputs, kLlamaProductBits), stream_);
     return block;
   }
 

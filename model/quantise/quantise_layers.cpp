@@ -126,14 +126,14 @@ IntegerLayerNorm LayerQuantiser::layer_norm(const std::string& name, const Float
 }
 
 hw::GeluConstants LayerQuantiser::gelu(const std::string& name, double input_scale,
-                                       double output_scale) const {
+                                       double output_scale, unsigned bits) const {
   try {
-    hw::check_gelu_scale(input_scale, 8);
+    hw::check_gelu_scale(input_scale, bits);
     hw::GeluConstants constants =
         hw::make_gelu_constants(input_scale, output_scale, multiplier_bits_);
-    for (unsigned bits = multiplier_bits_;
-         !fits_gelu_product(constants) && bits > kFewestMultiplierBits;) {
-      constants = hw::make_gelu_constants(input_scale, output_scale, --bits);
+    for (unsigned multiplier = multiplier_bits_;
+         !fits_gelu_product(constants) && multiplier > kFewestMultiplierBits;) {
+      constants = hw::make_gelu_constants(input_scale, output_scale, --multiplier);
     }
     if (!fits_gelu_product(constants)) {
       throw hw::InputError(

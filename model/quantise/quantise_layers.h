@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/number/integer.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/integer/integer_vit.h"
 
@@ -16,6 +17,14 @@ inline constexpr double kLargestCode = 127.0;
 /// Fraction bits of the attention output before its requantisation: those of the codes that the
 /// softmax leaves, or of the late division by the row sum.
 [[nodiscard]] int context_fraction_bits(const hw::Machine::Datapath& datapath);
+
+/// Tensors of s16 and wider have room for so many times the calibrated maximum: other texts may
+/// have larger values, and 13 bits of a row are left, of which its codes keep 7.
+inline constexpr double kWideRoom = 4.0;
+/// A scale at which values up to `largest`, and `room` times as much, have codes of `bits` bits.
+[[nodiscard]] inline double code_scale(double largest, unsigned bits, double room) {
+  return (largest > 0 ? largest : 1.0) * room / static_cast<double>(hw::symmetric_range(bits).hi);
+}
 
 /// Consecutive output channels that share an output scale.
 struct OutputGroup {
@@ -34,8 +43,9 @@ class LayerQuantiser {
                                      const std::vector<OutputGroup>& groups) const;
   [[nodiscard]] IntegerLayerNorm layer_norm(const std::string& name, const FloatNorm& norm,
                                             double output_scale) const;
+  /// Of an input of `bits` bits.
   [[nodiscard]] hw::GeluConstants gelu(const std::string& name, double input_scale,
-                                       double output_scale) const;
+                                       double output_scale, unsigned bits) const;
   /// Factor that takes the largest exponential of a row to 2^bits - 1.
   [[nodiscard]] hw::Dyadic exp_to_code(unsigned bits) const;
   [[nodiscard]] hw::Dyadic factor(const std::string& name, double value) const;

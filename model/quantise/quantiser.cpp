@@ -42,7 +42,7 @@ IntegerTextHead head_constants(const FloatTextHead& real, const BlockQuantiser& 
   } else {
     head.pooled_scale = dense_scale = quantiser.operand_scale(Site::kPooled, 0);
   }
-  head.dense = layers.linear("pooler", real.dense, scale, {{real.dense.outputs, dense_scale}});
+  head.dense = layers.linear("pooler", real.dense, quantiser.product_scale(scale, real.dense.inputs), {{real.dense.outputs, dense_scale}});
   head.logit_scale = logit_scale(calibration);
   head.classes = layers.linear("head", real.classes, head.pooled_scale,
                                {{real.classes.outputs, head.logit_scale}});
@@ -97,7 +97,7 @@ IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& 
     text.token_type = quantiser.stream_codes(checkpoint.token_type, text.embedding_scale);
   }
   const double norm_scale =
-      quantiser.operand_scale(shape.post_norm ? Site::kEmbeddingNorm : Site::kFinalNorm, 0);
+      quantiser.wide_scale(shape.post_norm ? Site::kEmbeddingNorm : Site::kFinalNorm, 0);
   text.norm = quantiser.layers().layer_norm("norm", checkpoint.norm, norm_scale);
   const double scale =
       quantiser.append_blocks(text.encoder, shape.post_norm ? norm_scale : text.embedding_scale);
@@ -149,6 +149,9 @@ IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                     const QuantiserOptions& options) {
   check_options(options);
   if (calibration.count == 0) throw hw::InputError("quantiser: no calibration pictures");
+  if (options.row_scales) {
+    throw hw::InputError(checkpoint.path + ": scales of each row: of networks of texts alone");
+  }
   // Networks are large: a copy only where one is changed.
   std::optional<VitCheckpoint> folded;
   const auto current = [&]() -> const VitCheckpoint& { return folded ? *folded : checkpoint; };

@@ -23,6 +23,9 @@ struct QuantiserOptions {
   bool fold_encoders = false;
   /// Room of the residual stream above its calibrated maximum: 1 to 1024.
   double headroom = 1.25;
+  /// Of a network of texts: inputs of products have a scale of each row, as those of Llamas always
+  /// have (IntegerEncoder::row_scales).
+  bool row_scales = false;
   /// Of a Llama: 8, or 4 in groups of the inputs of an output (hw/number/weight_groups.h).
   unsigned weight_bits = 8;
 };

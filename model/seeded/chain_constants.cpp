@@ -1,3 +1,4 @@
+#include "model/integer/row_scales.h"
 #include "model/seeded/chain_constants.h"
 
 #include <fmt/format.h>
@@ -195,7 +196,8 @@ void ChainConstants::fill_gelu(ChainNode& node) const {
   type_or(node, "s8");
   node.deviation = kGeluDeviation * kOperandDeviation;
   const hw::GeluConstants gelu =
-      quantiser_.gelu(node.node.name, 1.0 / node.operands[0]->deviation, 1.0 / kOperandDeviation);
+      quantiser_.gelu(node.node.name, 1.0 / node.operands[0]->deviation, 1.0 / kOperandDeviation,
+                      value_bits(false));
   set(node, "b", gelu.b);
   set(node, "c", gelu.c);
   set(node, "one", gelu.one);

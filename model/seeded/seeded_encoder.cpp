@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "hw/number/integer.h"
 #include "model/build/encoder_graph.h"
+#include "model/integer/row_scales.h"
 #include "model/quantise/quantise_layers.h"
 #include "model/seeded/seeded_constants.h"
 #include "model/seeded/shapes.h"
@@ -77,7 +78,7 @@ class SeededEncoder {
     block.proj = linear(prefix + "attn.proj", width, width, kOperandDeviation, branch);
     block.fc1 =
         linear(prefix + "mlp.fc1", width, shape_.hidden, kOperandDeviation, kOperandDeviation);
-    block.gelu = quantiser_.gelu(prefix + "mlp.gelu", kReal, kReal);
+    block.gelu = quantiser_.gelu(prefix + "mlp.gelu", kReal, kReal, value_bits(false));
     block.fc2 = linear(prefix + "mlp.fc2", shape_.hidden, width, kGeluDeviation * kOperandDeviation,
                        branch);
     if (shape_.post_norm) {

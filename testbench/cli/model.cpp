@@ -32,6 +32,7 @@
 #include "testbench/network/accuracy.h"
 #include "testbench/network/network_export.h"
 #include "testbench/network/networks.h"
+#include "testbench/network/text_similarity.h"
 #include "testbench/report/report_model.h"
 #include "testbench/report/report_network.h"
 
@@ -242,14 +243,38 @@ Accuracy picture_accuracy(const std::string& name, const std::string& checkpoint
   return measure_accuracy(vit, checkpoint, model::load_images(pictures, vit.shape.pictures()));
 }
 
-/// Of a network that classifies texts, on those of --input.
-Accuracy text_accuracy(const ModelOptions& options, const std::string& name,
-                       const std::string& checkpoint) {
-  const model::IntegerText text = model::load_integer_text(model::find_model(name));
-  if (!text.head) {
-    throw hw::InputError("--accuracy: " + text.name +
-                         " does not classify texts, expected a checkpoint with a classifier");
+/// Of a network that gives states of tokens: the means of texts beside those of real numbers.
+int show_similarity(const ModelOptions& options, const model::IntegerText& text,
+                    const std::string& checkpoint) {
+  if (options.input.empty()) {
+    throw hw::InputError("--input: " + text.name +
+                         " reads texts, expected a safetensors file with input_ids");
   }
+  const TextSimilarity found =
+      measure_similarity(text, checkpoint, model::load_token_ids(options.input, text.shape));
+  if (options.json) {
+    print_json({{"similarity",
+                 {{"model", options.model},
+                  {"texts", found.texts},
+                  {"mean_cosine", found.mean},
+                  {"least_cosine", found.least},
+                  {"neighbours_kept",
+                   found.neighbours ? ordered_json(*found.neighbours) : ordered_json()},
+                  {"holds", found.holds()}}}});
+  } else {
+    Table table("model | >texts | >mean cosine | >least | >neighbours kept % | holds");
+    table.add({options.model, std::to_string(found.texts), fmt::format("{:.4f}", found.mean),
+               fmt::format("{:.4f}", found.least),
+               found.neighbours ? fmt::format("{:.1f}", 100 * *found.neighbours) : "-",
+               found.holds() ? "yes" : "no"});
+    print_text(table.text());
+  }
+  return found.holds() ? kExitOk : kExitCheckFailed;
+}
+
+/// Of a network that classifies texts, on those of --input.
+Accuracy text_accuracy(const ModelOptions& options, const std::string& checkpoint) {
+  const model::IntegerText text = model::load_integer_text(model::find_model(options.model));
   if (options.input.empty()) {
     throw hw::InputError("--input: " + text.name +
                          " classifies texts, expected a safetensors file with input_ids and "
@@ -274,6 +299,14 @@ int show_accuracy(const ModelOptions& options) {
                                     ? model::ModelKind::kIntegerVit
                                     : model::model_kind(model::find_model(options.model));
   const bool texts = kind == model::ModelKind::kIntegerText;
+  if (texts) {
+    const model::IntegerText text = model::load_integer_text(model::find_model(options.model));
+    if (!text.head) {
+      return show_similarity(
+          options, text,
+          options.checkpoint.empty() ? checkpoint_of(options.model) : options.checkpoint);
+    }
+  }
   // What a network of a user reaches is its task's.
   const bool shipped = kind == model::ModelKind::kIntegerVit;
   const char* const inputs = texts ? "texts" : "images";
@@ -283,7 +316,7 @@ int show_accuracy(const ModelOptions& options) {
   for (const std::string& name : names) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
-    const Accuracy accuracy = texts ? text_accuracy(options, name, checkpoint)
+    const Accuracy accuracy = texts ? text_accuracy(options, checkpoint)
                                     : picture_accuracy(name, checkpoint, pictures);
     const bool holds = shipped ? accuracy.holds() : accuracy.keeps();
     all_hold = all_hold && holds;

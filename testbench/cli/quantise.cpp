@@ -48,7 +48,7 @@ struct QuantiseOptions {
   bool per_tensor = false, fold_encoder = false;
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
-  bool report = false;
+  bool report = false, row_scales = false;
   unsigned weight_bits = model::QuantiserOptions{}.weight_bits;
 };
 
@@ -189,6 +189,7 @@ int run(const QuantiseOptions& options) {
   quantiser.outlier_alpha = options.outlier_alpha;
   quantiser.headroom = options.headroom;
   quantiser.fold_encoders = options.fold_encoder;
+  quantiser.row_scales = options.row_scales;
   const std::string path = model::find_checkpoint(options.checkpoint);
   const model::Safetensors file = model::Safetensors::open(path);
   const bool llama =
@@ -206,6 +207,10 @@ int run(const QuantiseOptions& options) {
                            hw::printable(options.checkpoint));
     }
     quantiser.weight_bits = options.weight_bits;
+  }
+  if (options.row_scales && (llama || !model::is_text_checkpoint(file))) {
+    throw hw::InputError("--row-scales: of BERT and GPT-2 (Llamas always have them), found " +
+                         hw::printable(options.checkpoint));
   }
   if (model::is_network_file(file) && model::is_convolutional(model::read_network_document(file))) {
     quantise_operators(options, model::NetworkFile(file), quantiser);
@@ -248,13 +253,14 @@ void add_quantise_command(CLI::App& app, Action& action) {
       ->type_name("1..1024");
   command.add_option("--weight-bits", options->weight_bits, "of a Llama: 8, or 4 in groups of 32")
       ->type_name("8|4");
+  command.add_flag("--row-scales", options->row_scales, "of a BERT or GPT-2: a scale of each token");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
   command.add_flag("--report", options->report, "of a Llama, which layers lose most by rounding");
   add_examples(command, {"systole quantise vit17 -o my.int8.safetensors",
                          "systole quantise my.safetensors -c pictures/ -o my.int8.safetensors",
                          "systole quantise bert.safetensors -c ids.safetensors \\",
-                         "    -o bert.int8.safetensors",
+                         "    --row-scales -o bert.int8.safetensors",
                          "systole quantise vit17 --set datapath.softmax=ibert-floor \\",
                          "    -o ibert.int8.safetensors"});
   set_action(command, action, options, list_files, run);

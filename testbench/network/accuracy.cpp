@@ -1,13 +1,10 @@
 #include "testbench/network/accuracy.h"
 
-#include <map>
 #include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/build/encoder_graph.h"
-#include "model/build/text_graph.h"
-#include "model/checkpoint/text_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/float/float_operators.h"
 #include "model/float/float_text.h"
@@ -16,6 +13,7 @@
 #include "model/graph/reference.h"
 #include "testbench/common/progress.h"
 #include "testbench/network/tensors.h"
+#include "testbench/network/text_reference.h"
 
 namespace systole::testbench {
 
@@ -97,33 +95,18 @@ Accuracy measure_accuracy(const model::OperatorNetwork& network, const std::stri
 
 double integer_accuracy(const model::IntegerText& text, const model::TokenIds& texts,
                         const std::function<void(std::size_t)>& progress) {
-  // One graph at a time: each has all weights.
-  std::map<std::size_t, std::vector<std::size_t>> by_length;
-  for (std::size_t i = 0; i < texts.count; ++i) by_length[texts.valid[i]].push_back(i);
   std::size_t right = 0, done = 0;
-  for (const auto& [length, indices] : by_length) {
-    const model::Graph graph = model::make_text_graph(text, static_cast<std::uint32_t>(length));
-    const model::Tensor& input = graph.tensors[input_tensor(graph)];
-    const model::Tensor& output = graph.tensors[output_tensor(graph)];
-    model::Reference reference(graph, {true, false});
-    for (const std::size_t i : indices) {
-      const model::TokenText tokens = texts.text(i).trimmed();
-      reference.set_input(input.name, model::embed_tokens(text, tokens.ids, 0, tokens.types));
-      reference.run();
-      if (model::argmax(reference.values(output.name)) == texts.labels[i]) ++right;
-      if (progress) progress(++done);
-    }
-  }
+  compute_texts(text, texts, [&](std::size_t i, const std::vector<std::int32_t>& logits) {
+    if (model::argmax(logits) == texts.labels[i]) ++right;
+    if (progress) progress(++done);
+  });
   return static_cast<double>(right) / static_cast<double>(texts.count);
 }
 
 Accuracy measure_accuracy(const model::IntegerText& text, const std::string& checkpoint_path,
                           const model::TokenIds& texts) {
   if (texts.labels.empty()) throw hw::InputError("texts: no labels, which an accuracy needs");
-  const model::FloatText real(model::load_text_checkpoint(checkpoint_path));
-  if (!(real.shape() == text.shape)) {
-    throw hw::InputError(hw::printable(checkpoint_path) + ": has another shape than " + text.name);
-  }
+  const model::FloatText real = load_real_text(text, checkpoint_path);
   Accuracy accuracy;
   accuracy.inputs = texts.count;
   accuracy.real = model::float_accuracy(real, texts);
