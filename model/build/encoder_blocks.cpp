@@ -95,8 +95,7 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
   return post ? layer_norm(prefix + "norm2", stream, block.norm2) : stream;
 }
 
-EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix,
-                                                  const ProductInput& in,
+EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, const ProductInput& in,
                                                   const IntegerBlock& block) {
   const std::uint32_t query_width = encoder_.query_width();
   const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
@@ -211,11 +210,11 @@ View EncoderBlocks::mlp(const std::string& prefix, const ProductInput& in,
                         const IntegerBlock& block) {
   const View hidden = linear(prefix + "fc1", in, block.fc1, operand_bits(), operand_type());
   builder_.tensor(hidden.tensor).scale = block.scales.gelu_in;
-  const View activated =
-      builder_.stage(prefix + "gelu", hidden, gelu_stage(block.gelu, operand_bits()),
-                     operand_type());
+  const View activated = builder_.stage(prefix + "gelu", hidden,
+                                        gelu_stage(block.gelu, operand_bits()), operand_type());
   builder_.tensor(activated.tensor).scale = block.scales.gelu_out;
-  return linear(prefix + "fc2", operand(prefix + "gelu", activated), block.fc2, kBranchBits, hw::DType::kS32);
+  return linear(prefix + "fc2", operand(prefix + "gelu", activated), block.fc2, kBranchBits,
+                hw::DType::kS32);
 }
 
 View EncoderBlocks::add_residual(const std::string& layer, const std::string& name, View branch,

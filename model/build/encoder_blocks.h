@@ -64,9 +64,7 @@ class EncoderBlocks {
   [[nodiscard]] hw::DType operand_type() const {
     return encoder_.row_scales ? hw::DType::kS16 : hw::DType::kS8;
   }
-  [[nodiscard]] unsigned operand_bits() const {
-    return value_bits(encoder_.row_scales);
-  }
+  [[nodiscard]] unsigned operand_bits() const { return value_bits(encoder_.row_scales); }
   /// Of all tokens at once.
   Projections project(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
   /// Of one token; its key and value become the last row of the cache.

@@ -121,8 +121,7 @@ ProductInput peaked_codes(GraphBuilder& builder, const std::string& name, View i
   const TensorId peaks = add_peaks(builder, name, in.rows);
   hw::Stage stage = clamp_stage(kWideBits);
   stage.side = hw::Reduction::kRowPeak;
-  const View peaked =
-      builder.stage(name + ".peak", in, stage, hw::DType::kS16, {{}, {}, peaks});
+  const View peaked = builder.stage(name + ".peak", in, stage, hw::DType::kS16, {{}, {}, peaks});
   return row_codes(builder, name, peaked, peaks, kWideBits);
 }
 
@@ -130,8 +129,8 @@ View scaled_rows(GraphBuilder& builder, const std::string& name, View product,
                  const ProductInput& in, hw::Rounding rounding) {
   if (in.peaks == kNoTensor) return product;
   const unsigned shift = row_scale_shift(in.codes.cols, in.bits);
-  return builder.stage(name + ".scale", product, scale_row_stage(shift, rounding),
-                       hw::DType::kS32, {{}, {}, in.peaks});
+  return builder.stage(name + ".scale", product, scale_row_stage(shift, rounding), hw::DType::kS32,
+                       {{}, {}, in.peaks});
 }
 
 View linear_sums(GraphBuilder& builder, const std::string& name, const ProductInput& in,

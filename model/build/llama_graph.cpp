@@ -155,7 +155,8 @@ class LlamaBlocks {
   }
 
   /// Heads of queries or keys, each turned by the position of its row, side by side in `out`.
-  void rotated(const std::string& name, const ProductInput& in, const IntegerLinear& layer, View out) {
+  void rotated(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
+               View out) {
     for (std::uint32_t h = 0; h * shape_.head_width < layer.outputs; ++h) {
       const std::string head = name + ".head" + std::to_string(h);
       const std::uint32_t first = h * shape_.head_width;
@@ -172,7 +173,8 @@ class LlamaBlocks {
         attention(prefix + "attn.", index, norm(prefix + "norm1", in, block.norm1), block);
     const Stream stream =
         residual(prefix + "attn.proj", prefix + "attn.residual", {attended}, block.proj, in);
-    const ProductInput gated = mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
+    const ProductInput gated =
+        mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
     return residual(prefix + "mlp.down", prefix + "mlp.residual", gated, block.down, stream);
   }
 
@@ -256,10 +258,11 @@ class LlamaBlocks {
     return context;
   }
 
-  ProductInput mlp(const std::string& prefix, const ProductInput& in, const IntegerLlamaBlock& block) {
+  ProductInput mlp(const std::string& prefix, const ProductInput& in,
+                   const IntegerLlamaBlock& block) {
     const View gate = requantised(prefix + "gate", in, block.gate, kWideBits, hw::DType::kS16);
-    const View silu = builder_.stage(prefix + "gate.silu", gate,
-                                     silu_stage(block.silu, kWideBits), hw::DType::kS16);
+    const View silu = builder_.stage(prefix + "gate.silu", gate, silu_stage(block.silu, kWideBits),
+                                     hw::DType::kS16);
     const View up = requantised(prefix + "up", in, block.up, kWideBits, hw::DType::kS16);
     const auto multiply = [&](unsigned bits) {
       return multiply_tensor_stage(hw::DType::kS16, block.product_shift, bits, rounding_);
@@ -295,8 +298,8 @@ class LlamaBlocks {
     words.kind = Tensor::Kind::kConstant;
     words.data.assign(llama_.output.weight.begin(), llama_.output.weight.end());
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
-    const View product = scaled_rows(
-        builder_, "output", builder_.matmul("output", in.codes, b, true), in, rounding_);
+    const View product = scaled_rows(builder_, "output",
+                                     builder_.matmul("output", in.codes, b, true), in, rounding_);
     const View out =
         add("logits", in.codes.rows, shape_.vocabulary, hw::DType::kS32, Tensor::Kind::kOutput);
     builder_.stage_to("output.requantise", product,

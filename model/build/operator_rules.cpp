@@ -255,10 +255,10 @@ View OperatorRules::layer_norm(const NetworkNode& node) {
   check_.norm(node.name, norm);
   std::vector<std::int32_t> words = norm.multiplier;
   words.insert(words.end(), norm.addend.begin(), norm.addend.end());
-  return builder_.stage(node.name, in(node),
-                        layer_norm_stage(hw::kLayerNormFractionBits, norm.shift,
-                                         bits_of(result_type(node))),
-                        result_type(node), {std::move(words), {}});
+  return builder_.stage(
+      node.name, in(node),
+      layer_norm_stage(hw::kLayerNormFractionBits, norm.shift, bits_of(result_type(node))),
+      result_type(node), {std::move(words), {}});
 }
 
 View OperatorRules::attention(const NetworkNode& node) {

@@ -16,8 +16,8 @@ View append_head(GraphBuilder& builder, EncoderBlocks& blocks, const IntegerText
   stream.rows = 1;
   const bool tanh = head.function == HeadFunction::kTanh;
   const View dense =
-      blocks.linear("pooler", blocks.operand("class", stream), head.dense, tanh ? kTanhInputBits : kOperandBits,
-                    tanh ? hw::DType::kS16 : hw::DType::kS8);
+      blocks.linear("pooler", blocks.operand("class", stream), head.dense,
+                    tanh ? kTanhInputBits : kOperandBits, tanh ? hw::DType::kS16 : hw::DType::kS8);
   builder.tensor(dense.tensor).scale = tanh ? kTanhInputScale : head.pooled_scale;
   const View pooled = tanh ? builder.stage("pooler.tanh", dense,
                                            tanh_stage(head.tanh(), kOperandBits), hw::DType::kS8)

@@ -29,7 +29,8 @@ struct IntegerLinear {
   std::vector<hw::WeightGroup> groups = {};  ///< [outputs, inputs / hw::kGroupWeights]
 };
 
-/// LayerNorm to s8, or to s16 where rows have their own scales: clamp((norm * multiplier + addend) >> shift), see hw/function/layernorm.h.
+/// LayerNorm to s8, or to s16 where rows have their own scales: clamp((norm * multiplier + addend)
+/// >> shift), see hw/function/layernorm.h.
 struct IntegerLayerNorm {
   std::vector<std::int32_t> multiplier;  ///< [width]
   std::vector<std::int32_t> addend;      ///< [width]

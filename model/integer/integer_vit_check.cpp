@@ -44,8 +44,8 @@ class Check : public ConstantCheck {
     }
   }
 
-  void block(const std::string& prefix, const IntegerBlock& block,
-             const EncoderShape& shape, bool row_scales) const {
+  void block(const std::string& prefix, const IntegerBlock& block, const EncoderShape& shape,
+             bool row_scales) const {
     norm(prefix + "norm1", block.norm1);
     norm(prefix + "norm2", block.norm2);
     linear(prefix + "attn.qkv", block.qkv);

@@ -29,7 +29,8 @@ inline constexpr unsigned kLargestRowCode = 127;
 /// Real value of a step of such a product, after that shift and for weights in steps of 1. The
 /// codes are those of values of `bits` bits in steps of `wide`.
 [[nodiscard]] inline double row_product_scale(double wide, std::uint32_t inputs, unsigned bits) {
-  return std::ldexp(wide / double{kLargestRowCode}, static_cast<int>(row_scale_shift(inputs, bits)));
+  return std::ldexp(wide / double{kLargestRowCode},
+                    static_cast<int>(row_scale_shift(inputs, bits)));
 }
 
 }  // namespace systole::model

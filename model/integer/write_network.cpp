@@ -249,10 +249,10 @@ void write_network(const IntegerLayers& layers, const std::string& path) {
   writer.set_datapath(datapath_metadata(encoder.datapath));
   writer.set_architecture({{"family", encoder.shape.causal ? "decoder" : "encoder"}});
   IntegerLeaves leaves(writer, encoder, layers.length);
-  const std::string x =
-      writer.input("embedding", {encoder.shape.post_norm ? leaves.operand_type() : leaves.stream_type(),
-                                 {layers.length, encoder.shape.width},
-                                 layers.embedding_scale});
+  const std::string x = writer.input(
+      "embedding", {encoder.shape.post_norm ? leaves.operand_type() : leaves.stream_type(),
+                    {layers.length, encoder.shape.width},
+                    layers.embedding_scale});
   writer.write(path, leaves.blocks(x));
 }
 

@@ -58,9 +58,9 @@ std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& 
       shape.width);
   const std::string hidden =
       leaves.linear(prefix + "mlp.fc1", block.fc1, normed2, LinearUse::kGelu, scales.gelu_in);
-  const std::string activated =
-      leaves.operand(prefix + "mlp.gelu.codes",
-                     leaves.gelu(prefix + "mlp.gelu", block, hidden, scales.gelu_out), shape.hidden);
+  const std::string activated = leaves.operand(
+      prefix + "mlp.gelu.codes", leaves.gelu(prefix + "mlp.gelu", block, hidden, scales.gelu_out),
+      shape.hidden);
   const std::string branch =
       leaves.linear(prefix + "mlp.fc2", block.fc2, activated, LinearUse::kBranch, 0.0);
   stream = leaves.add(prefix + "mlp.residual", stream, branch, leaves.identity2(block),

@@ -72,7 +72,7 @@ struct WalkedEncoder {
   EncoderShape shape;
   bool folded_encoders = false;
   bool row_scales = false;  ///< products read codes of rows
-  std::string entry;  ///< the value that the first block reads
+  std::string entry;        ///< the value that the first block reads
 };
 
 /// The factor that an attribute is.

@@ -159,7 +159,8 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
                             value_bits(options_.row_scales));
   scales.mlp_residual = post ? residual_scale(Site::kMlpResidual, i) : in_scale;
   block.fc2 =
-      layers_.linear(prefix + "mlp.fc2", from.fc2, product_scale(scales.gelu_out, shape_.hidden), {{width, scales.mlp_residual}});
+      layers_.linear(prefix + "mlp.fc2", from.fc2, product_scale(scales.gelu_out, shape_.hidden),
+                     {{width, scales.mlp_residual}});
   if (post) {
     block.attention_identity =
         layers_.factor(prefix + "attn.residual: identity", in_scale / scales.attention_residual);

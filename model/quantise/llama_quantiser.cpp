@@ -87,8 +87,8 @@ class LlamaQuantiser {
         maxima_(maxima),
         options_(options),
         layers_(llama.path, options.datapath.multiplier_bits, options.per_channel),
-        stream_(
-            code_scale(maxima.largest_stream(), options.datapath.residual_bits, options.headroom)) {}
+        stream_(code_scale(maxima.largest_stream(), options.datapath.residual_bits,
+                           options.headroom)) {}
 
   [[nodiscard]] IntegerLlama run() const {
     IntegerLlama llama;

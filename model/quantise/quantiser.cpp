@@ -42,7 +42,9 @@ IntegerTextHead head_constants(const FloatTextHead& real, const BlockQuantiser& 
   } else {
     head.pooled_scale = dense_scale = quantiser.operand_scale(Site::kPooled, 0);
   }
-  head.dense = layers.linear("pooler", real.dense, quantiser.product_scale(scale, real.dense.inputs), {{real.dense.outputs, dense_scale}});
+  head.dense =
+      layers.linear("pooler", real.dense, quantiser.product_scale(scale, real.dense.inputs),
+                    {{real.dense.outputs, dense_scale}});
   head.logit_scale = logit_scale(calibration);
   head.classes = layers.linear("head", real.classes, head.pooled_scale,
                                {{real.classes.outputs, head.logit_scale}});

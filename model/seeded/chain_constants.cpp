@@ -1,4 +1,3 @@
-#include "model/integer/row_scales.h"
 #include "model/seeded/chain_constants.h"
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "base/printable.h"
 #include "hw/function/silu.h"
 #include "hw/function/tanh.h"
+#include "model/integer/row_scales.h"
 #include "model/seeded/seeded_constants.h"
 
 namespace systole::model {
@@ -195,9 +195,8 @@ void ChainConstants::fill_sigmoid(ChainNode& node) const {
 void ChainConstants::fill_gelu(ChainNode& node) const {
   type_or(node, "s8");
   node.deviation = kGeluDeviation * kOperandDeviation;
-  const hw::GeluConstants gelu =
-      quantiser_.gelu(node.node.name, 1.0 / node.operands[0]->deviation, 1.0 / kOperandDeviation,
-                      value_bits(false));
+  const hw::GeluConstants gelu = quantiser_.gelu(node.node.name, 1.0 / node.operands[0]->deviation,
+                                                 1.0 / kOperandDeviation, value_bits(false));
   set(node, "b", gelu.b);
   set(node, "c", gelu.c);
   set(node, "one", gelu.one);

@@ -253,14 +253,14 @@ int show_similarity(const ModelOptions& options, const model::IntegerText& text,
   const TextSimilarity found =
       measure_similarity(text, checkpoint, model::load_token_ids(options.input, text.shape));
   if (options.json) {
-    print_json({{"similarity",
-                 {{"model", options.model},
-                  {"texts", found.texts},
-                  {"mean_cosine", found.mean},
-                  {"least_cosine", found.least},
-                  {"neighbours_kept",
-                   found.neighbours ? ordered_json(*found.neighbours) : ordered_json()},
-                  {"holds", found.holds()}}}});
+    print_json(
+        {{"similarity",
+          {{"model", options.model},
+           {"texts", found.texts},
+           {"mean_cosine", found.mean},
+           {"least_cosine", found.least},
+           {"neighbours_kept", found.neighbours ? ordered_json(*found.neighbours) : ordered_json()},
+           {"holds", found.holds()}}}});
   } else {
     Table table("model | >texts | >mean cosine | >least | >neighbours kept % | holds");
     table.add({options.model, std::to_string(found.texts), fmt::format("{:.4f}", found.mean),
@@ -316,8 +316,8 @@ int show_accuracy(const ModelOptions& options) {
   for (const std::string& name : names) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
-    const Accuracy accuracy = texts ? text_accuracy(options, checkpoint)
-                                    : picture_accuracy(name, checkpoint, pictures);
+    const Accuracy accuracy =
+        texts ? text_accuracy(options, checkpoint) : picture_accuracy(name, checkpoint, pictures);
     const bool holds = shipped ? accuracy.holds() : accuracy.keeps();
     all_hold = all_hold && holds;
     table.add({name, std::to_string(accuracy.inputs), fmt::format("{:.2f}", 100 * accuracy.real),

@@ -253,7 +253,8 @@ void add_quantise_command(CLI::App& app, Action& action) {
       ->type_name("1..1024");
   command.add_option("--weight-bits", options->weight_bits, "of a Llama: 8, or 4 in groups of 32")
       ->type_name("8|4");
-  command.add_flag("--row-scales", options->row_scales, "of a BERT or GPT-2: a scale of each token");
+  command.add_flag("--row-scales", options->row_scales,
+                   "of a BERT or GPT-2: a scale of each token");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
   command.add_flag("--report", options->report, "of a Llama, which layers lose most by rounding");

@@ -21,9 +21,8 @@ model::FloatText load_real_text(const model::IntegerText& text,
   return real;
 }
 
-void compute_texts(
-    const model::IntegerText& text, const model::TokenIds& texts,
-    const std::function<void(std::size_t, const std::vector<std::int32_t>&)>& take) {
+void compute_texts(const model::IntegerText& text, const model::TokenIds& texts,
+                   const std::function<void(std::size_t, const std::vector<std::int32_t>&)>& take) {
   // One graph at a time: each has all weights.
   std::map<std::size_t, std::vector<std::size_t>> by_length;
   for (std::size_t i = 0; i < texts.count; ++i) by_length[texts.valid[i]].push_back(i);

@@ -19,8 +19,7 @@ namespace systole::testbench {
 
 /// Runs the integer reference over all texts without their padding, texts of one length together;
 /// `take` is given the number of a text and the network's output, logits or states.
-void compute_texts(
-    const model::IntegerText& text, const model::TokenIds& texts,
-    const std::function<void(std::size_t, const std::vector<std::int32_t>&)>& take);
+void compute_texts(const model::IntegerText& text, const model::TokenIds& texts,
+                   const std::function<void(std::size_t, const std::vector<std::int32_t>&)>& take);
 
 }  // namespace systole::testbench

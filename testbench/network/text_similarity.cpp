@@ -20,8 +20,7 @@ template <typename Value>
 Embedding mean_of_rows(const std::vector<Value>& rows, std::size_t width) {
   Embedding mean(width, 0.0);
   for (std::size_t i = 0; i < rows.size(); ++i) mean[i % width] += static_cast<double>(rows[i]);
-  const double length =
-      std::sqrt(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0));
+  const double length = std::sqrt(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0));
   for (double& x : mean) x /= length > 0 ? length : 1.0;
   return mean;
 }
@@ -56,8 +55,7 @@ double neighbours_kept(const std::vector<Embedding>& real, const std::vector<Emb
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
     kept += both.size();
   }
-  return static_cast<double>(kept) /
-         static_cast<double>(TextSimilarity::kNeighbours * real.size());
+  return static_cast<double>(kept) / static_cast<double>(TextSimilarity::kNeighbours * real.size());
 }
 
 }  // namespace

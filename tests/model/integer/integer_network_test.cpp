@@ -48,10 +48,13 @@ TEST(IntegerNetworkOfAVisionModel, HasFoldedEncoders) {
   EXPECT_TRUE(read_file(a) == read_file(b));
 }
 
-IntegerText tiny_integer_text(const TempDirectory& directory, const TinyText& file) {
+IntegerText tiny_integer_text(const TempDirectory& directory, const TinyText& file,
+                              bool row_scales = false) {
   const TextCheckpoint real = load_text_checkpoint(file.write(directory.path("t.safetensors")));
   const std::string ids = TinyText::write_ids(directory.path("ids.safetensors"), 30, 11);
-  return quantise(real, load_token_ids(ids, real.shape));
+  QuantiserOptions options;
+  options.row_scales = row_scales;
+  return quantise(real, load_token_ids(ids, real.shape), options);
 }
 
 /// Of a classifier of texts with that function in its head.
@@ -67,6 +70,9 @@ TEST(IntegerNetworkOfTexts, HasEveryBitOfTheModel) {
   const TempDirectory directory;
   const IntegerText texts[] = {tiny_integer_text(directory, TinyText::bert("")),
                                tiny_integer_text(directory, TinyText::gpt2("")),
+                               tiny_integer_text(directory, TinyText::bert(""), true),
+                               tiny_integer_text(directory, TinyText::gpt2(""), true),
+                               tiny_integer_text(directory, TinyText::classifier(""), true),
                                tiny_classifier(directory, HeadFunction::kTanh),
                                tiny_classifier(directory, HeadFunction::kRelu)};
   for (const IntegerText& text : texts) {
@@ -101,6 +107,55 @@ TEST(IntegerNetworkOfTexts, RefusesAnotherHead) {
   expect("head.tanh.argument", [](SpoiltNetwork& network) {
     network.attributes("pooled")["argument"] = {-1, 3};
   });
+}
+
+TEST(IntegerNetworkOfTexts, RefusesScalesOfSomeRows) {
+  const TempDirectory directory;
+  const std::string path = directory.path("n.safetensors");
+  write_network(tiny_integer_text(directory, TinyText::classifier(""), true), path);
+  const auto expect = [&](const std::string& part, const auto& spoil) {
+    SpoiltNetwork network(path);
+    spoil(network);
+    const std::string other = directory.path("other.safetensors");
+    expect_contains(input_error_of([&] { return load_integer_text(network.write(other)); }), part);
+  };
+  const auto types = [](const std::vector<std::string>& values, const char* type) {
+    return [=](SpoiltNetwork& network) {
+      for (const std::string& value : values) network.document["tensors"][value]["type"] = type;
+    };
+  };
+  expect("node 'norm': norm: type is s8, expected s16 where rows have scales",
+         types({"norm"}, "s8"));
+  expect("node 'blocks.1.norm2': blocks.1.norm2: type is s8, expected s16",
+         types({"blocks.1.norm2"}, "s8"));
+  expect("blocks.0.mlp.gelu: type is s8, expected s16", types({"blocks.0.mlp.gelu"}, "s8"));
+  expect("blocks.1.mlp.fc1: type is s8, expected s16", types({"blocks.1.mlp.fc1"}, "s8"));
+  // Codes that are left out have wide values in their place.
+  for (const char* const reader : {"blocks.0.mlp.fc1", "blocks.1.mlp.fc2", "pooler"}) {
+    const std::string codes = std::string(reader) == "pooler" ? "class_codes"
+                              : std::string(reader) == "blocks.0.mlp.fc1"
+                                  ? "blocks.0.mlp.codes"
+                                  : "blocks.1.mlp.gelu.codes";
+    expect("type is s16, expected s8", [&](SpoiltNetwork& network) {
+      network.node(reader)["inputs"][0] = network.node(codes)["inputs"][0];
+    });
+  }
+}
+
+TEST(IntegerNetworkOfTexts, RefusesRowScalesWhereOthersHaveNone) {
+  const TempDirectory directory;
+  const std::string path = directory.path("n.safetensors");
+  write_network(tiny_integer_text(directory, TinyText::bert("")), path);
+  SpoiltNetwork network(path);
+  network.document["tensors"]["codes"] = {{"type", "s8"}, {"shape", {"tokens", TinyText::kHidden}}};
+  network.document["nodes"].push_back({{"name", "codes"},
+                                       {"op", "quantise_rows"},
+                                       {"inputs", {"blocks.0.mlp.gelu"}},
+                                       {"outputs", {"codes"}},
+                                       {"attributes", nlohmann::json::object()}});
+  network.node("blocks.0.mlp.fc2")["inputs"][0] = "codes";
+  expect_contains(input_error_of([&] { return load_integer_text(network.write(path)); }),
+                  "whether rows have scales is not that of the block after it");
 }
 
 TEST(IntegerNetworkOfTexts, RefusesAnAutoEncoder) {

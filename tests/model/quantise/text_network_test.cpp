@@ -45,11 +45,35 @@ class TextNetwork : public testing::TestWithParam<Network> {
   [[nodiscard]] TextCheckpoint checkpoint() const {
     return load(GetParam().file(GetParam().prefix));
   }
-  [[nodiscard]] IntegerText integer() const {
-    const TextCheckpoint real = checkpoint();
-    const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
-    return quantise(real, load_token_ids(ids, real.shape));
+  [[nodiscard]] IntegerText integer(bool row_scales = false) const {
+    return integer(checkpoint(), row_scales);
   }
+  [[nodiscard]] IntegerText integer(const TextCheckpoint& real, bool row_scales) const {
+    const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
+    QuantiserOptions options;
+    options.row_scales = row_scales;
+    return quantise(real, load_token_ids(ids, real.shape), options);
+  }
+  /// Root of the mean square of the errors of the states in that of the states.
+  static double error_of(const TextCheckpoint& checkpoint, const IntegerText& text) {
+    const Graph graph = make_text_graph(text, static_cast<std::uint32_t>(kText.size()));
+    check_graph(graph);
+    Reference reference(graph);
+    reference.set_input("embedding", embed_tokens(text, kText));
+    reference.run();
+    const FloatRows real = FloatText(checkpoint).hidden(kText);
+    const Tensor& output = graph.tensors[graph.nodes.back().out.tensor];
+    const std::vector<std::int32_t> codes = reference.values(output.name);
+    double error = 0, power = 0;
+    for (std::size_t i = 0; i < real.size(); ++i) {
+      error += std::pow(codes[i] * output.scale - real[i], 2);
+      power += std::pow(real[i], 2);
+    }
+    return std::sqrt(error / power);
+  }
+
+  /// Whether a file that is written of `text` gives the same network.
+  void file_gives_the_same(const IntegerText& text) const;
 
   TempDirectory directory_;
 };
@@ -71,25 +95,31 @@ TEST_P(TextNetwork, PrefixMakesNoDifference) {
 }
 
 TEST_P(TextNetwork, IntegersStayCloseToTheRealNetwork) {
-  const IntegerText text = integer();
-  const Graph graph = make_text_graph(text, static_cast<std::uint32_t>(kText.size()));
-  ASSERT_NO_THROW(check_graph(graph));
-  Reference reference(graph);
-  reference.set_input("embedding", embed_tokens(text, kText));
-  reference.run();
-  const FloatRows real = FloatText(checkpoint()).hidden(kText);
-  const Tensor& output = graph.tensors[graph.nodes.back().out.tensor];
-  const std::vector<std::int32_t> codes = reference.values(output.name);
-  double error = 0, power = 0;
-  for (std::size_t i = 0; i < real.size(); ++i) {
-    error += std::pow(codes[i] * output.scale - real[i], 2);
-    power += std::pow(real[i], 2);
+  const double one = error_of(checkpoint(), integer());
+  EXPECT_LT(one, 0.06);
+  // Rows of these texts are alike: their own scales gain little.
+  EXPECT_LT(error_of(checkpoint(), integer(true)), std::min(1.1 * one, 0.03));
+}
+
+// What one scale for all rows cannot hold: a word whose row is fifty times as large as the others.
+TEST_P(TextNetwork, RowScalesKeepWhatALargeRowWouldTake) {
+  TextCheckpoint real = checkpoint();
+  // An MLP that answers to the first channel alone, which is large in one row.
+  for (FloatBlock& block : real.blocks) {
+    for (std::size_t o = 0; o < block.fc1.outputs; ++o) block.fc1.weight[o * block.fc1.inputs] *= 8;
   }
-  EXPECT_LT(std::sqrt(error / power), 0.06);
+  for (std::size_t i = 0; i < TinyText::kWidth; ++i) real.word[29 * TinyText::kWidth + i] *= 50;
+  EXPECT_LT(error_of(real, integer(real, true)), 0.6 * error_of(real, integer(real, false)));
 }
 
 TEST_P(TextNetwork, FileGivesTheSameNetwork) {
-  const IntegerText text = integer();
+  for (const bool row_scales : {false, true}) {
+    SCOPED_TRACE(row_scales);
+    file_gives_the_same(integer(row_scales));
+  }
+}
+
+void TextNetwork::file_gives_the_same(const IntegerText& text) const {
   const std::string path = directory_.path("text.int8.safetensors");
   save_integer_text(text, path);
   EXPECT_EQ(model_kind(path), ModelKind::kIntegerText);
@@ -131,9 +161,11 @@ class TextHead : public testing::Test {
   [[nodiscard]] TextCheckpoint load() const {
     return load_text_checkpoint(file_.write(directory_.path("text.safetensors")));
   }
-  [[nodiscard]] IntegerText integer(const TextCheckpoint& real) const {
+  [[nodiscard]] IntegerText integer(const TextCheckpoint& real, bool row_scales = false) const {
     const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
-    return quantise(real, load_token_ids(ids, real.shape));
+    QuantiserOptions options;
+    options.row_scales = row_scales;
+    return quantise(real, load_token_ids(ids, real.shape), options);
   }
   /// Largest error of the integer logits in the largest real one.
   static double error_of(const TextCheckpoint& real, const IntegerText& text) {
@@ -197,9 +229,12 @@ TEST(TextHeadOfTransformers, HasItsLogits) {
 
 TEST_F(TextHead, IntegersStayCloseToTheRealNetwork) {
   TextCheckpoint real = load();
-  EXPECT_LT(error_of(real, integer(real)), 0.05);
-  real.head->function = HeadFunction::kRelu;
-  EXPECT_LT(error_of(real, integer(real)), 0.05);
+  for (const HeadFunction function : {HeadFunction::kTanh, HeadFunction::kRelu}) {
+    real.head->function = function;
+    const double one = error_of(real, integer(real));
+    EXPECT_LT(one, 0.05);
+    EXPECT_LT(error_of(real, integer(real, true)), one);
+  }
 }
 
 TEST_F(TextHead, TanhMayBeFarBeyondOne) {

@@ -32,6 +32,8 @@ class TextRun : public testing::Test {
     for (const std::string name : {"bert", "gpt"}) {
       output_of({"quantise", path(name + ".safetensors"), "-c", path("ids.safetensors"), "-o",
                  model(name)});
+      output_of({"quantise", path(name + ".safetensors"), "-c", path("ids.safetensors"),
+                 "--row-scales", "-o", model(name + "-rows")});
     }
   }
 
@@ -48,7 +50,7 @@ class TextRun : public testing::Test {
 };
 
 TEST_F(TextRun, ComputesEveryOperatorOfEveryText) {
-  for (const std::string name : {"bert", "gpt"}) {
+  for (const std::string name : {"bert", "gpt", "bert-rows", "gpt-rows"}) {
     const json all = json_of(run(name, {"--check"}));
     EXPECT_EQ(all["images"], 3);
     EXPECT_EQ(all["mismatched_bytes"], 0) << all["first_mismatch"];
@@ -60,10 +62,42 @@ TEST_F(TextRun, ComputesEveryOperatorOfEveryText) {
 }
 
 TEST_F(TextRun, DecodesATextTokenByToken) {
-  const json steps = json_of(run("gpt", {"--decode", "--past", "2", "--check"}));
-  EXPECT_EQ(steps["images"], 7);
-  EXPECT_EQ(steps["decode"]["past"], 2);
-  EXPECT_EQ(steps["mismatched_bytes"], 0) << steps["first_mismatch"];
+  for (const std::string name : {"gpt", "gpt-rows"}) {
+    const json steps = json_of(run(name, {"--decode", "--past", "2", "--check"}));
+    EXPECT_EQ(steps["images"], 7);
+    EXPECT_EQ(steps["decode"]["past"], 2);
+    EXPECT_EQ(steps["mismatched_bytes"], 0) << steps["first_mismatch"];
+  }
+}
+
+TEST_F(TextRun, ComparesEmbeddingsWithTheCheckpoint) {
+  TinyText::write_ids(path("many.safetensors"), 12, 9, 5);
+  const auto judged = [&](const std::string& name) {
+    return document_of(
+        run_systole({"model", model(name), "--accuracy", "--json", "-i", path("many.safetensors"),
+                     "--checkpoint", path("bert.safetensors")})
+            .out)["similarity"];
+  };
+  for (const std::string name : {"bert", "bert-rows"}) {
+    const json found = judged(name);
+    EXPECT_EQ(found["texts"], 12);
+    EXPECT_LE(found["least_cosine"], found["mean_cosine"]);
+    EXPECT_LE(found["mean_cosine"], 1.0);
+    EXPECT_GT(found["mean_cosine"], 0.998);
+    EXPECT_EQ(found["holds"], found["mean_cosine"] >= 0.99);
+    EXPECT_GT(found["neighbours_kept"], 0.5);
+    EXPECT_LE(found["neighbours_kept"], 1.0);
+  }
+  // Of another network's states the direction is another.
+  TinyText other = TinyText::bert();
+  other.scale("bert.encoder.layer.1.output.dense.weight", -3.0F);
+  other.write(path("other.safetensors"));
+  const Words arguments = {
+      "model",        model("bert-rows"),       "--accuracy", "-i", path("ids.safetensors"),
+      "--checkpoint", path("other.safetensors")};
+  const ProgramRun bad = run_systole(arguments);
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_NE(bad.out.find("  no"), std::string::npos);
 }
 
 /// Three texts of 9 tokens, the second and third with padding.
@@ -247,7 +281,9 @@ Low | run -m gemmini --model ./class.int8.safetensors -i low.safetensors | low.s
 Real | run -m gemmini --model ./class.int8.safetensors -i real.safetensors | real.safetensors: tensor 'labels' | F32
 NoneNeeded | run -m gemmini --model ./class.int8.safetensors -i none.safetensors --min-accuracy 0.5 | none.safetensors: has no labels
 NoClasses | run -m gemmini --model ./bert.int8.safetensors -i ids.safetensors --min-accuracy 0.5 | --min-accuracy: bert does not classify
-AccuracyOfStates | model ./bert.int8.safetensors --accuracy -i ids.safetensors | --accuracy: bert does not classify
+AccuracyOfStatesWithoutTexts | model ./bert.int8.safetensors --accuracy | --input: bert reads texts | input_ids
+AccuracyOfOtherStates | model ./bert.int8.safetensors --accuracy -i ids.safetensors --checkpoint gpt.safetensors | gpt.safetensors: has another shape
+RowScalesOfPictures | quantise vit17 --row-scales -o a.int8.safetensors | --row-scales: of BERT and GPT-2 | vit17
 AccuracyWithoutTexts | model ./class.int8.safetensors --accuracy | --input: class classifies texts | labels
 AccuracyWithoutLabels | model ./class.int8.safetensors --accuracy -i none.safetensors | no labels
 AccuracyOfAnother | model ./class.int8.safetensors --accuracy -i texts.safetensors --checkpoint bert.safetensors | bert.safetensors: has another shape
