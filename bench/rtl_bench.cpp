@@ -1,5 +1,6 @@
 /// Speed of the Verilated RTL: clock rate of each block, the matrix products of one BERT-Base layer
-/// on the 16 x 16 array, and a whole network with every block as RTL next to the model alone.
+/// on the 16 x 16 array, the whole core alone and on the bus, and a whole network with every block
+/// as RTL next to the model alone.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <systemc>
 #include <vector>
 
+#include "bench/rtl_core.h"
 #include "bench/rtl_layer.h"
 #include "bench/rtl_rates.h"
 #include "bench/rtl_system.h"
@@ -63,12 +65,15 @@ int run(int argc, char** argv) {
       print_table("\nOne BERT-Base layer of length 128 on systolic_array 16x16", layer.lines);
       fmt::print("wall_s {:.3f}, operands and hw::gemm() included\n", layer.wall);
     }
+    const ordered_json core = CoreLayer().measure();
+    if (!json) print_table("\nA layer of 8 tokens in the whole core", core);
     SystemComparison comparison;
     const ordered_json system = comparison.measure();
     if (json) {
       const ordered_json document{
           {"blocks", rates},
           {"layer", {{"products", layer.lines}, {"wall_s", layer.wall}}},
+          {"core", core},
           {"system", {{"model", kSystemModel}, {"machine", kSystemMachine}, {"runs", system}}}};
       fmt::print("{}\n", document.dump(2));
     } else {

@@ -20,14 +20,22 @@ ChainSchedule::ChainSchedule(const ProgramHeader& header, std::size_t slots, std
                                             kRecordWord * (1 + stages * kMicrocodeWords))),
       held_(slots) {}
 
-std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::uint32_t chain, std::uint64_t next,
+std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint32_t> chain,
+                                   std::uint64_t arrival, std::uint64_t next,
                                    std::uint64_t unused) {
-  std::optional<std::uint32_t>& slot = held_[chain % held_.size()];
-  if (slot == chain) return next;
-  const std::uint64_t seen = slot ? std::max(next, unused) : next;
-  slot = chain;
-  const std::uint64_t there = fetch.record(header_.chain(chain), record_bytes_, seen + 1);
-  return there + record_bytes_ / kRecordWord + kRecordCycles;
+  std::uint64_t looked = std::max(look_, arrival);
+  std::uint64_t ready = next;
+  if (chain && held_[*chain % held_.size()] != chain) {
+    std::optional<std::uint32_t>& slot = held_[*chain % held_.size()];
+    const std::uint64_t seen = slot ? std::max({looked, next, unused}) : looked;
+    slot = chain;
+    const std::uint64_t there = fetch.record(header_.chain(*chain), record_bytes_, seen + 1);
+    looked = there + record_bytes_ / kRecordWord + kRecordCycles;
+    ready = std::max(next, looked);
+  }
+  look_ = looked + 1;
+  fetch.is_looked(look_);
+  return ready;
 }
 
 }  // namespace systole::hw

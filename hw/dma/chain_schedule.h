@@ -9,27 +9,32 @@
 #include "hw/program/program_image.h"
 
 /// The cycle contract of fetching the chains that commands name: rtl/core/systole_chain_fetch.sv
-/// meets it. The model's reader fetches them earlier, with the chunk of commands that names them.
+/// meets it. The model's reader looks at a chunk of commands at once when it has arrived, has more
+/// slots, and replaces the chain that was used least recently.
 namespace systole::hw {
 
-/// A chain is read when the command that names it is the next one and the core does not hold it.
-/// Chain i has slot i modulo `slots`; while another chain is in the slot, it waits until no command
-/// in flight uses a chain.
+/// The commands that have arrived are looked at in their order, one a cycle, ahead of dispatch. At
+/// one whose chain the core does not hold, that is read before the next one is looked at. Chain i
+/// has slot i modulo `slots`; while another chain is in the slot, it waits until the command is the
+/// next one to be dispatched and no command in flight uses a chain.
 class ChainSchedule {
  public:
   /// Of a program with that header; `slots`: chains that a core holds, of up to `stages` stages:
   /// what is beyond these in a record is not read.
   ChainSchedule(const ProgramHeader& header, std::size_t slots, std::size_t stages);
 
-  /// The cycle from which a command that names `chain` can be dispatched. It can be the next one
-  /// from `next` on; those in flight have all let go of their chains with cycle `unused`.
-  [[nodiscard]] std::uint64_t ready(FetchSchedule& fetch, std::uint32_t chain, std::uint64_t next,
+  /// The cycle from which the next command can be dispatched: to be called for each, in order. It
+  /// has arrived with cycle `arrival` and can be the next one from `next` on; those in flight have
+  /// all let go of their chains with cycle `unused`. `chain`: that it names, if it does.
+  [[nodiscard]] std::uint64_t ready(FetchSchedule& fetch, std::optional<std::uint32_t> chain,
+                                    std::uint64_t arrival, std::uint64_t next,
                                     std::uint64_t unused);
 
  private:
   const ProgramHeader header_;
   const std::uint64_t record_bytes_;
   std::vector<std::optional<std::uint32_t>> held_;  ///< by slot
+  std::uint64_t look_ = 0;  ///< cycle from which the next command can be looked at
 };
 
 }  // namespace systole::hw

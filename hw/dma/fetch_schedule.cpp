@@ -22,7 +22,7 @@ void FetchSchedule::start(std::uint64_t cycle) {
 
 std::uint64_t FetchSchedule::chunk_wanted() const {
   const std::size_t next = arrivals_.size();
-  return std::max(arrivals_.back(), next < 2 ? 0 : out_.at(next - 2));
+  return std::max({arrivals_.back(), looked_, next < 2 ? 0 : out_.at(next - 2)});
 }
 
 void FetchSchedule::read_chunk() {
@@ -43,9 +43,6 @@ void FetchSchedule::is_out(std::uint32_t index, std::uint64_t cycle) {
 
 std::uint64_t FetchSchedule::record(std::uint64_t offset, std::uint64_t bytes,
                                     std::uint64_t cycle) {
-  const std::size_t next = arrivals_.size();
-  const bool more = next * chunk_ < commands_ && out_.size() + 2 > next;
-  if (more && std::max(free_, chunk_wanted()) < std::max(free_, cycle)) read_chunk();
   return read(offset, bytes, cycle).completed;
 }
 

@@ -13,7 +13,8 @@
 namespace systole::hw {
 
 /// Chunks of commands are read one after the other, the first together with the header. One is
-/// asked for when the one before it has arrived and the last command of the one before that is out.
+/// asked for when the one before it has arrived, all commands of that have been looked at, if
+/// somebody looks at them, and the last command of the one before that is out.
 class FetchSchedule {
  public:
   /// A program of `commands` commands, the last of which is `end`, at `address`; `chunk`: commands
@@ -30,9 +31,12 @@ class FetchSchedule {
   /// Command `index` is out, and the next one can follow from `cycle` on.
   void is_out(std::uint32_t index, std::uint64_t cycle);
 
-  /// Reads a record, from `offset` bytes after the header's first one on, for the next command,
-  /// whose arrival() must be known. The port can start it from `cycle` on, and does so before a
-  /// chunk that it could start in the same cycle. Returns the cycle with which it is there.
+  /// All commands so far have been looked at before `cycle`.
+  void is_looked(std::uint64_t cycle) { looked_ = cycle; }
+
+  /// Reads a record, from `offset` bytes after the header's first one on, for a command that is
+  /// looked at, so no chunk is on its way. The port can start it from `cycle` on. Returns the cycle
+  /// with which it is there.
   [[nodiscard]] std::uint64_t record(std::uint64_t offset, std::uint64_t bytes,
                                      std::uint64_t cycle);
 
@@ -48,7 +52,8 @@ class FetchSchedule {
   const std::uint32_t chunk_;
   const std::uint64_t address_;
   const std::uint32_t commands_;
-  std::uint64_t free_ = 0;               ///< cycle from which the port can start a read
+  std::uint64_t free_ = 0;  ///< cycle from which the port can start a read
+  std::uint64_t looked_ = 0;
   std::vector<std::uint64_t> arrivals_;  ///< of chunks
   std::vector<std::uint64_t> out_;       ///< by chunk that is out: cycle
   std::vector<ReadRequest> requests_;

@@ -1,9 +1,10 @@
-// Brings the record of the chain that the next command names from memory, unless the core holds it,
-// and hands its words on to those who keep what matters of it. Cycles: hw::ChainSchedule of
+// Brings the records of the chains that commands name from memory, unless the core holds them, and
+// hands their words on to those who keep what matters of them. Cycles: hw::ChainSchedule of
 // hw/dma/chain_schedule.h.
 //
-// Chain i has slot i modulo ChainSlots. One that takes the slot of another waits until no command in
-// flight uses a chain. A record is collected whole, since its beats may come in any order, and then
+// It looks at one command a cycle of those that have arrived, ahead of dispatch, and waits at one whose
+// chain it has to bring. Chain i has slot i modulo ChainSlots. One that takes the slot of another waits
+// until its command is the next one and no command in flight uses a chain. A record is collected whole, since its beats may come in any order, and then
 // leaves a 64-bit word a cycle (hw/program/program_image.h). What is beyond the longest chain that the
 // core can hold is not read.
 
@@ -24,14 +25,21 @@ module systole_chain_fetch #(
   input  logic                  rst_ni,
   input  logic                  start_i,         // a program begins: it has chains of its own
 
+  // the command that is looked at
+  input  logic                  look_valid_i,
+  output logic                  look_ready_o,    // looks at the one after it
+  input  logic                  look_next_i,     // it is the next one to be dispatched
+  input  logic                  look_names_i,    // it names a chain
+  input  logic [15:0]           look_chain_i,
+  input  logic                  unused_i,        // no command in flight uses one
+
   // the next command
   input  logic                  valid_i,
-  input  logic                  names_i,         // it names a chain
+  input  logic                  names_i,
   input  logic [15:0]           chain_i,
-  input  logic                  unused_i,        // no command in flight uses one
   output logic                  held_o,          // it names none, or one that is in its slot
   output logic [SlotBits-1:0]   slot_o,
-  output logic                  fault_o,         // there is no such chain
+  output logic                  fault_o,         // there is no such chain, and it wants it
 
   // of the header: hw::ProgramHeader
   input  logic [31:0]           commands_i,
@@ -85,7 +93,8 @@ module systole_chain_fetch #(
   state_e               state_q;
   logic [15:0]          tag_q [ChainSlots];
   logic [ChainSlots-1:0] used_q;
-  logic                 match, wanted, possible;
+  logic                 looked, free, wanted, possible;
+  logic [SlotBits-1:0]  look_slot;
 
   // ---------------------------------------------------------------- which record, and where
   // Sections begin at multiples of 64 bytes.
@@ -102,12 +111,15 @@ module systole_chain_fetch #(
                                    AddrWidth'(commands_i) * AddrWidth'(CommandBytes));
   assign masks_at    = section_end(operands_at, AddrWidth'(operands_i) * AddrWidth'(EntryBytes));
 
-  assign slot_o   = chain_i[SlotBits-1:0];
-  assign match    = used_q[slot_o] && tag_q[slot_o] == chain_i;
-  assign possible = 32'(chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
-  assign held_o   = !names_i || match;
-  assign wanted   = valid_i && names_i && !match && state_q == Idle;
-  assign fault_o  = wanted && !possible;
+  assign slot_o       = chain_i[SlotBits-1:0];
+  assign held_o       = !names_i || (used_q[slot_o] && tag_q[slot_o] == chain_i);
+  assign look_slot    = look_chain_i[SlotBits-1:0];
+  assign looked       = !look_names_i || (used_q[look_slot] && tag_q[look_slot] == look_chain_i);
+  assign look_ready_o = state_q == Idle && looked;
+  assign possible     = 32'(look_chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
+  assign free         = !used_q[look_slot] || (look_next_i && unused_i);
+  assign wanted       = look_valid_i && !looked && state_q == Idle;
+  assign fault_o      = wanted && look_next_i && !possible;
 
   assign record_valid_o  = state_q == Ask;
   assign record_offset_o = chains_at_q + AddrWidth'(chain_q) * AddrWidth'(chain_bytes_i);
@@ -117,8 +129,8 @@ module systole_chain_fetch #(
   always_ff @(posedge clk_i) begin
     chains_at_q <= section_end(masks_at, AddrWidth'(masks_i) * AddrWidth'(EntryBytes));
     if (state_q == Idle) begin
-      chain_q <= chain_i;
-      slot_q  <= slot_o;
+      chain_q <= look_chain_i;
+      slot_q  <= look_slot;
     end
   end
 
@@ -134,7 +146,7 @@ module systole_chain_fetch #(
       used_q  <= '0;
     end else begin
       case (state_q)
-        Idle:    if (wanted && possible && (!used_q[slot_o] || unused_i)) state_q <= Ask;
+        Idle:    if (wanted && possible && free) state_q <= Ask;
         Ask:     if (record_ready_i) state_q <= Arrive;
         Arrive:  if (record_done_i) state_q <= Settle;
         Settle:  state_q <= Send;

@@ -2,12 +2,13 @@
 // the one whose commands are handed out, the first together with the header. Cycles:
 // hw::FetchSchedule of hw/dma/fetch_schedule.h.
 //
-// A chunk is requested when the one before it has arrived and the last command of the one before that
-// is out. Its commands are on the output with the cycle with which its last byte arrives.
+// A chunk is requested when all commands that have arrived have been looked at and the last one of the
+// chunk before those is out. Its commands are on the output with the cycle with which its last byte
+// arrives.
 //
-// The port reads records of the program too, for whoever asks (systole_chain_fetch): one at a time, and
-// before a chunk that could be requested in the same cycle. Their bytes leave as writes of a local
-// memory.
+// Who looks at the commands in the buffer, one after the other, ahead of those that go out
+// (systole_chain_fetch), may read records of the program through the port: one at a time, for the
+// command that is looked at. Their bytes leave as writes of a local memory.
 
 `include "systole_assert.svh"
 
@@ -43,6 +44,13 @@ module systole_command_fetch #(
   input  logic                   ready_i,
   output logic [CommandBits-1:0] command_o,
   output logic [8*HeaderBytes-1:0] header_o,     // of the program, with its first command
+
+  // the command that is looked at: it is the next one out, or one behind that in the buffer
+  output logic                   look_valid_o,
+  input  logic                   look_ready_i,
+  output logic                   look_next_o,    // it is the next one out
+  output logic [7:0]             look_op_o,
+  output logic [15:0]            look_chain_o,   // that it names, if it is a store or a move
 
   // a record
   input  logic                   record_valid_i, // held until record_ready_o
@@ -111,6 +119,9 @@ module systole_command_fetch #(
   logic [HeldBits-1:0]  held_q, held;     // commands in the buffer
   logic                 out_half_q;
   logic [IndexBits-1:0] out_q;            // position in its chunk of the next command out
+  logic [HeldBits-1:0]  ahead_q, ahead;   // commands in the buffer that were not looked at
+  logic                 look_half_q, look_take, look_last;
+  logic [IndexBits-1:0] look_q;           // position in its chunk of the one that is looked at
   logic                 take, out_last, good, begin_first, begin_next, dma_ready, ended;
   logic [31:0]          commands;
   logic [IndexBits-1:0] size;             // of the next chunk
@@ -132,10 +143,17 @@ module systole_command_fetch #(
   assign out_last  = take && 32'(out_q) == ChunkCommands - 1;
   assign command_o = buffer[8*HeaderBytes + 8*ChunkBytes*out_half_q + CommandBits*out_q+:CommandBits];
 
+  assign ahead        = ahead_q + (arrives_q ? HeldBits'(got) : '0);
+  assign look_valid_o = ahead != '0;
+  assign look_next_o  = ahead == held;
+  assign look_take    = look_valid_o && look_ready_i;
+  assign look_last    = look_take && 32'(look_q) == ChunkCommands - 1;
+  assign look_op_o    = buffer[8*HeaderBytes + 8*ChunkBytes*look_half_q + CommandBits*look_q+:8];
+  assign look_chain_o = buffer[8*HeaderBytes + 8*ChunkBytes*look_half_q + CommandBits*look_q + 32+:16];
+
   assign started_o   = begin_first && dma_ready;
   assign begin_first = start_i && !active_q && held == '0 && left == '0;
-  assign begin_next  = (!active_q || arrives_q) && left != '0 && chunks < 2'd2 && dma_ready &&
-                       !record_valid_i;
+  assign begin_next  = !active_q && ahead == '0 && left != '0 && chunks < 2'd2 && dma_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -149,9 +167,15 @@ module systole_command_fetch #(
       held_q     <= '0;
       out_half_q <= 1'b0;
       out_q      <= '0;
+      ahead_q     <= '0;
+      look_half_q <= 1'b0;
+      look_q      <= '0;
       fault_o    <= 1'b0;
     end else begin
       arrives_q <= ended;
+      ahead_q   <= ahead - HeldBits'(look_take);
+      if (look_take) look_q <= look_last ? '0 : look_q + IndexBits'(1);
+      if (look_last) look_half_q <= !look_half_q;
       left_q    <= begin_next ? left - 32'(size) : left;
       held_q    <= held - HeldBits'(take);
       chunks_q  <= chunks - 2'(out_last);
@@ -170,6 +194,8 @@ module systole_command_fetch #(
         chunks_q   <= '0;
         out_half_q <= 1'b0;
         out_q      <= '0;
+        look_half_q <= 1'b0;
+        look_q      <= '0;
         fault_o    <= 1'b0;
       end
     end
@@ -247,5 +273,7 @@ module systole_command_fetch #(
 
   `SYSTOLE_ASSERT_INIT(BufferUsable_A, HeaderBytes % DataBytes == 0 && ChunkBytes % DataBytes == 0)
   `SYSTOLE_ASSERT(PortFree_A, begin_first |-> (dma_ready && !record_valid_i))
+  `SYSTOLE_ASSERT(NotLookedAt_A, ahead <= held)
+  `SYSTOLE_ASSERT(RecordOfOne_A, record_valid_i |-> look_valid_o)
 
 endmodule

@@ -1,6 +1,6 @@
-// Reads a program: its commands, and the chains that they name, through one AXI4 read manager. A
-// command that is on the output waits there until the core holds its chain. Cycles: hw::FetchSchedule
-// and hw::ChainSchedule of hw/dma/.
+// Reads a program: its commands, and the chains that they name, through one AXI4 read manager. Chains
+// are read when the commands that name them have arrived; one that is on the output waits there until
+// the core holds its chain. Cycles: hw::FetchSchedule and hw::ChainSchedule of hw/dma/.
 
 module systole_program_reader #(
   parameter  int unsigned FetchCommands = 4,
@@ -71,7 +71,9 @@ module systole_program_reader #(
   logic [LocalBits-LaneBits-1:0] record_word;
   logic [DataWidth-1:0]          record_data;
   logic [DataBytes-1:0]          record_here, record_next;
-  logic                          names, unused_header;
+  logic                          look_valid, look_ready, look_next, unused_header;
+  logic [7:0]                    look_op;
+  logic [15:0]                   look_chain;
   logic [StoreQueue-1:0]         chained_q;     // commands in flight that use a chain
 
   systole_command_fetch #(
@@ -85,6 +87,11 @@ module systole_program_reader #(
     .fault_o        (no_program),
     .error_o, .valid_o, .ready_i, .command_o,
     .header_o       (header),
+    .look_valid_o   (look_valid),
+    .look_ready_i   (look_ready),
+    .look_next_o    (look_next),
+    .look_op_o      (look_op),
+    .look_chain_o   (look_chain),
     .record_valid_i (record_valid),
     .record_ready_o (record_ready),
     .record_offset_i(record_offset),
@@ -99,7 +106,10 @@ module systole_program_reader #(
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
   );
 
-  assign names   = command_o[7:0] == systole_pkg::OpStore || command_o[7:0] == systole_pkg::OpMove;
+  function automatic logic names(input logic [7:0] op);
+    names = op == systole_pkg::OpStore || op == systole_pkg::OpMove;
+  endfunction
+
   assign fault_o = no_program || no_chain_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -119,10 +129,15 @@ module systole_program_reader #(
     .AddrWidth(AddrWidth)
   ) u_chains (
     .clk_i, .rst_ni, .start_i,
-    .valid_i        (valid_o && !stop_i),
-    .names_i        (names),
-    .chain_i        (command_o[32+:16]),
+    .look_valid_i   (look_valid && !stop_i),
+    .look_ready_o   (look_ready),
+    .look_next_i    (look_next),
+    .look_names_i   (names(look_op)),
+    .look_chain_i   (look_chain),
     .unused_i       (chained_q == '0),
+    .valid_i        (valid_o),
+    .names_i        (names(command_o[7:0])),
+    .chain_i        (command_o[32+:16]),
     .held_o,
     .slot_o         (chain_o),
     .fault_o        (no_chain),

@@ -31,6 +31,7 @@
 #include "testbench/page/report_page.h"
 #include "testbench/report/action_counts.h"
 #include "testbench/report/measurement.h"
+#include "testbench/run/core_on_bus.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/tensor_file.h"
 #include "testbench/trace/bus_trace.h"
@@ -62,6 +63,12 @@ void check_options(const RunOptions& options) {
         "--functional off: --check, --min-accuracy and --outputs need values, expected "
         "--functional on");
   }
+  if (options.gates && !options.functional) {
+    throw hw::InputError("--functional off: --rtl core needs values, expected --functional on");
+  }
+  if (options.gates && !options.wave.path.empty()) {
+    throw hw::InputError("--wave: shows the model's blocks, expected no --rtl core");
+  }
   // Not the parser's range check, which lets "nan" pass.
   if (options.min_accuracy && !(*options.min_accuracy >= 0.0 && *options.min_accuracy <= 1.0)) {
     throw hw::InputError(
@@ -74,6 +81,8 @@ struct Work {
   hw::Machine machine;
   std::string name;
   const hw::Program& program;  ///< of the first inference
+  std::uint64_t address;       ///< of its header
+  const hw::MemoryImage& image;
   std::uint64_t macs;
   mapper::TensorPlace input, output;
   const std::vector<std::vector<std::uint8_t>>& inputs;
@@ -146,9 +155,21 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   RtlOptions rtl_options = rtl_waves.options();
   add_own_rtl(options.machine, rtl_options);
   tlm_model::Engines engines = make_engines(work.machine, rtl_options, rtl);
+  std::optional<GatesBeside> gates;
+  if (options.gates) {
+    require_gates(work.machine, work.program);
+    simulation.keep_outputs = true;
+    gates.emplace(work.machine,
+                  GatesProgram{work.program, work.address, work.image, work.input, work.output},
+                  work.inputs);
+  }
   simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
   Measurement measurement = measure(work.machine, work.name, work.macs, simulation,
                                     work.simulate(std::move(engines), simulation));
+  if (gates) {
+    measurement.gates = compare_gates(gates->result(), measurement.result);
+    rtl[kCoreInRtl] = measurement.gates->counts();
+  }
   bar.reset();
   measurement.rtl = rtl;
   rtl_waves.write();
@@ -195,6 +216,11 @@ int run_network(const RunOptions& options) {
   check_recordings(options, subject);
   SimulationOptions simulation;
   simulation.next_step = subject.next_step();
+  if (options.gates && simulation.next_step) {
+    throw hw::InputError(
+        "--rtl core: runs one program for all inputs, expected no --decode, and texts of one "
+        "length");
+  }
   const model::Graph& graph = subject.graph();
   const mapper::Mapping& mapping = subject.mapping();
   if (!options.tensors.empty()) {
@@ -208,6 +234,8 @@ int run_network(const RunOptions& options) {
   const Work work{machine,
                   subject.network().name,
                   mapping.program,
+                  mapping.program_address,
+                  mapping.image,
                   subject.macs(),
                   mapper::place_of(graph, mapping, input_tensor(graph)),
                   mapper::place_of(graph, mapping, output_tensor(graph)),
@@ -271,6 +299,8 @@ int run_program(const RunOptions& options) {
   const Work work{loaded.machine,
                   loaded.network,
                   loaded.program,
+                  loaded.address,
+                  loaded.image,
                   loaded.macs,
                   loaded.input,
                   loaded.output,
@@ -285,7 +315,9 @@ int run_program(const RunOptions& options) {
 
 }  // namespace
 
-int run_model(const RunOptions& options) {
+int run_model(const RunOptions& given) {
+  RunOptions options = given;
+  options.gates = take_core_rtl(options.machine);
   check_options(options);
   if (!options.program.empty()) {
     if (options.cores != 0 || !options.split.empty()) {
@@ -298,6 +330,9 @@ int run_model(const RunOptions& options) {
     throw hw::InputError("run: expected --machine and --model, or --program");
   }
   if (options.cores != 0 || !hw::find_system(options.machine.machine).cores.empty()) {
+    if (options.gates) {
+      throw hw::InputError("--rtl core: is one core, expected a machine of one and no --cores");
+    }
     return run_cores(options);
   }
   require_no_ring_options(options.ring);

@@ -51,6 +51,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.get_option("--machine")->required(false);  // a program file has its own
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
+  command.get_option("--rtl")->description("blocks in RTL (=DIR: your own), all, or core");
   require_positive(
       *command.add_option("--cores", options->cores, "N equal cores on one bus and memory")
            ->type_name("N"));
@@ -109,6 +110,8 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m gemmini --model vit17 -n 1 --trace run.csv.gz",
                 "systole run -m transformer --model vit65 -n 64 --cores 4 --check",
                 "systole run -m ring.toml --model vit65 -n 8 --generate kjv --output-tokens 16",
+                "systole run -m tiny --model bert-base -l 8 --layers 1 --heads 1 --d 8 \\\n    "
+                "--ffn 16 --rtl core",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run_model);
 }

@@ -341,6 +341,7 @@ ordered_json to_json(const Measurement& measurement) {
   if (measurement.size) document["seeded"] = to_json(*measurement.size);
   if (measurement.past) document["decode"] = {{"past", *measurement.past}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
+  if (measurement.gates) document["gates"] = to_json(*measurement.gates);
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
   return document;
 }
@@ -417,6 +418,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   }
   std::string text = facts.text() + "\n" + block_table(result.blocks);
   if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
+  if (measurement.gates) text += "\n" + gates_text(*measurement.gates);
   return text;
 }
 

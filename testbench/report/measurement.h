@@ -12,6 +12,7 @@
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "testbench/network/network_size.h"
+#include "testbench/report/report_gates.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/run/simulation.h"
 
@@ -31,7 +32,8 @@ struct Measurement {
   std::optional<std::uint32_t> past;  ///< of tokens one by one: those cached in front
   std::uint64_t macs = 0;             ///< of one inference
   SimulationResult result;
-  RtlReport rtl;  ///< the blocks that ran as RTL
+  RtlReport rtl;                         ///< the blocks that ran as RTL
+  std::optional<GatesComparison> gates;  ///< of the core in RTL beside the model
   /// Of the operators of the first inference; empty: of a program file.
   std::vector<analysis::OperatorEstimate> estimates;
 

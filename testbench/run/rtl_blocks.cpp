@@ -83,6 +83,9 @@ bool runs_as_rtl(const hw::Machine& machine, const std::string& block) {
 
 void swap_for_rtl(hw::Machine& machine, const std::string& block) {
   const std::vector<std::string> blocks = rtl_blocks();
+  if (block == kCoreInRtl) {
+    throw hw::InputError("--rtl core: runs whole programs, expected systole run with one core");
+  }
   if (block != "all" && std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
     throw hw::InputError(fmt::format("--rtl: {}: no such block, expected all or some of {}",
                                      hw::printable(block), fmt::join(blocks, ", ")));

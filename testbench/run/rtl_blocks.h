@@ -18,6 +18,9 @@ namespace systole::testbench {
 
 [[nodiscard]] std::vector<std::string> rtl_blocks();
 
+/// The name of the whole core, which is none of these: testbench/run/core_on_bus.h runs it.
+inline constexpr const char* kCoreInRtl = "core";
+
 /// Those of the attention engines.
 [[nodiscard]] std::vector<std::string> attention_blocks();
 

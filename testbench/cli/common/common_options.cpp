@@ -77,6 +77,17 @@ void add_rtl(CLI::App& command, MachineOptions& options) {
       ->allow_extra_args(false);
 }
 
+bool take_core_rtl(MachineOptions& options) {
+  if (std::find(options.rtl.begin(), options.rtl.end(), kCoreInRtl) == options.rtl.end()) {
+    return false;
+  }
+  if (options.rtl.size() > 1) {
+    throw hw::InputError("--rtl core: has all blocks in it, expected no other one");
+  }
+  options.rtl.clear();
+  return true;
+}
+
 void add_own_rtl(const MachineOptions& options, RtlOptions& rtl) {
   for (const std::string& each : options.rtl) {
     const auto [block, folder] = own_item(each);

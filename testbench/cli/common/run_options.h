@@ -19,6 +19,7 @@ namespace systole::testbench {
 /// What `systole run` was asked for.
 struct RunOptions {
   MachineOptions machine;
+  bool gates = false;     ///< --rtl core: the core in RTL beside the model
   std::size_t cores = 0;  ///< 0: as many as the machine describes
   std::string split;      ///< empty: batch
   RingOptions ring;

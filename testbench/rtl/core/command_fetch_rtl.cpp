@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "Vcommand_fetch_4_checked.h"
+#include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/program/program_image.h"
 #include "testbench/rtl/dma/memory_side.h"
@@ -33,6 +34,7 @@ class CommandFetch final : public CommandFetchRtl {
     dut_.show_operation(words.data(), 0);
     bool started = false;
     std::uint64_t ready_from = 0;  // cycle in which the next command is taken
+    std::size_t looked = 0;
     for (std::size_t next = 0; next < test.commands && dut_->fault_o == 0;) {
       const std::uint64_t cycle = dut_.cycles();
       dut_->start_i = !started;
@@ -55,6 +57,7 @@ class CommandFetch final : public CommandFetchRtl {
         ++next;
         dut_->ready_i = 1;
       }
+      look(next - (taken ? 1 : 0), looked, run);
       side.take(dut_, cycle, 0);
       if (expected != nullptr && next < expected->arrivals.size()) {
         words[0] = static_cast<std::int32_t>(expected->arrivals[next]);
@@ -73,7 +76,18 @@ class CommandFetch final : public CommandFetchRtl {
   [[nodiscard]] bool failed() const override { return dut_.failed() || dut_->error_o != 0; }
 
  private:
+  /// Looks at a command, if there is one, in each cycle.
+  void look(std::size_t next, std::size_t& looked, FetchRun& run) {
+    if (dut_->look_valid_o == 0) return;
+    if ((dut_->look_next_o != 0) != (looked == next)) ++run.wrong_looks;
+    run.looked.push_back(dut_->look_op_o);
+    run.looked.push_back(static_cast<std::uint8_t>(dut_->look_chain_o));
+    run.looked.push_back(static_cast<std::uint8_t>(dut_->look_chain_o >> 8));
+    ++looked;
+  }
+
   void quiet() {
+    dut_->look_ready_i = 1;
     dut_->start_i = dut_->ready_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->record_valid_i = 0;  // a core's chains: tests/rtl/core/core_test.cpp
   }
@@ -94,8 +108,11 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
   schedule.start(0);
   FetchRun run;
   std::uint64_t out = 0;
+  hw::ChainSchedule looks({}, 1, 1);
   for (std::uint32_t i = 0; i < test.commands; ++i) {
-    run.arrivals.push_back(std::max(out, schedule.arrival(i)));
+    const std::uint64_t arrival = schedule.arrival(i);
+    run.arrivals.push_back(std::max(out, arrival));
+    (void)looks.ready(schedule, std::nullopt, arrival, run.arrivals.back(), 0);
     out = run.arrivals.back() + test.waits[i] + 1;
     schedule.is_out(i, out);
   }
@@ -103,6 +120,9 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
       test.bytes.begin() + static_cast<std::ptrdiff_t>(test.address + hw::kHeaderBytes);
   run.commands.assign(begin,
                       begin + static_cast<std::ptrdiff_t>(test.commands * hw::kCommandBytes));
+  for (std::size_t at = 0; at < run.commands.size(); at += hw::kCommandBytes) {
+    for (const std::size_t byte : {0U, 4U, 5U}) run.looked.push_back(run.commands[at + byte]);
+  }
   run.requests = schedule.requests();
   return run;
 }
@@ -119,6 +139,7 @@ void check_command_fetch(CommandFetchRtl& fetch, const FetchCase& test,
     check.mismatch(found.arrivals[i] != expected.arrivals[i]);
   }
   check.mismatch(found.commands != expected.commands);
+  check.mismatch(found.looked != expected.looked || found.wrong_looks != 0);
   check.mismatch(found.requests.size() != expected.requests.size());
   for (std::size_t i = 0; i < std::min(found.requests.size(), expected.requests.size()); ++i) {
     const hw::ReadRequest &is = found.requests[i], &should = expected.requests[i];

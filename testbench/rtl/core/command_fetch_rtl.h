@@ -27,6 +27,8 @@ struct FetchCase {
 struct FetchRun {
   std::vector<std::uint64_t> arrivals;    ///< by command: cycle from which it is on the output
   std::vector<std::uint8_t> commands;     ///< their bytes
+  std::vector<std::uint8_t> looked;       ///< of those looked at: opcode, chain
+  std::size_t wrong_looks = 0;            ///< cycles in which look_next_o is wrong
   std::vector<hw::ReadRequest> requests;  ///< without their lengths
   bool fault = false;
 };

@@ -223,12 +223,12 @@ class CorePasses {
     for (std::uint32_t i = 0; i + 1 < count; ++i) {
       const hw::Command& command = test_.program.commands[i];
       const hw::Unit unit = hw::unit_of(command.opcode());
-      std::uint64_t arrival = fetch.arrival(i);
-      if (const auto* const result = command.as<hw::cmd::Result>()) {
-        arrival = chains.ready(fetch, result->chain.chain, std::max(out, arrival), unused);
-      }
-      const hw::DispatchTimes at =
-          schedule.next(unit, hw::ranges_of(command, test_.program), arrival);
+      const std::uint64_t arrival = fetch.arrival(i);
+      const auto* const result = command.as<hw::cmd::Result>();
+      const hw::DispatchTimes at = schedule.next(
+          unit, hw::ranges_of(command, test_.program),
+          chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
+                       arrival, std::max(out, arrival), unused));
       fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0};
       const std::uint64_t before = last.run.commands[i].started;

@@ -31,7 +31,9 @@ class BridgedCore final : public CorePorts {
     run_ = {};
     run_.commands.resize(test.program.commands.size() - 1);
     watch_.emplace(run_.commands);
-    edges_ = 0;
+    edges_ = moved_ = 0;
+    stopped_at_.reset();
+    hangs_ = false;
     active_ = true;
   }
 
@@ -40,12 +42,19 @@ class BridgedCore final : public CorePorts {
       throw std::invalid_argument("command " + std::to_string(*stopped_at_) +
                                   " is none for the RTL");
     }
+    if (hangs_) {
+      throw std::runtime_error("the core in RTL hangs at command " +
+                               std::to_string(watch_->next()));
+    }
     if (active_) throw std::logic_error("the core has not finished");
     return run_;
   }
   [[nodiscard]] bool failed() const override { return dut_.failed() || dut_->error_o != 0; }
 
  private:
+  /// Cycles without a start or an end of a command, more than any of them takes.
+  static constexpr std::uint64_t kHang = 10'000'000;
+
   class ManagerPort final : public hw::AxiManager {
    public:
     ManagerPort(BridgedCore& core, Port port) : core_(core), port_(port) {}
@@ -86,13 +95,14 @@ class BridgedCore final : public CorePorts {
     if (++edges_ % kPorts != 0 || !active_) return;
     const std::uint64_t now = dut_.cycles();
     if (dut_->fault_o) stopped_at_ = watch_->next();
-    watch_->cycle(*dut_, now, [](std::size_t) {});
+    if (watch_->cycle(*dut_, now, [](std::size_t) {})) moved_ = now;
     // Who waits for whom is for the bridges to say, so a cycle without progress is none of a hang.
     dut_.end_cycle(true);
     dut_->start_i = 0;
     dut_.settle();
     run_.done = dut_.cycles();
-    active_ = dut_->done_o == 0 && !stopped_at_;
+    hangs_ = now - moved_ > kHang;
+    active_ = dut_->done_o == 0 && !stopped_at_ && !hangs_;
   }
 
   mutable VerilatedDut<Vcore_4_checked> dut_;
@@ -103,6 +113,8 @@ class BridgedCore final : public CorePorts {
   std::optional<CoreWatch> watch_;
   std::optional<std::size_t> stopped_at_;
   std::uint64_t edges_ = 0;
+  std::uint64_t moved_ = 0;  ///< cycle in which something happened to a command
+  bool hangs_ = false;
   bool active_ = false;
 };
 

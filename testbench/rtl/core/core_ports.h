@@ -23,7 +23,7 @@ class CorePorts {
   /// Resets the core; the program begins with the next edge. The bridges have to be started then.
   virtual void start(const CoreCase& test) = 0;
   /// Cycles count from the start on. Throws std::invalid_argument if the core has stopped at a
-  /// command, std::logic_error if it has not finished.
+  /// command, std::runtime_error if it hangs, std::logic_error if it has not finished.
   [[nodiscard]] virtual const CoreRun& run() const = 0;
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired, or a response error
 };

@@ -60,7 +60,7 @@ class CoreRtl {
  public:
   static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};
   static constexpr std::uint32_t kSize = 4, kBeatBytes = 4, kRequestBytes = 16, kOutstanding = 4;
-  static constexpr std::uint32_t kFetchCommands = 2, kBanks = 4, kSumBanks = 2;
+  static constexpr std::uint32_t kFetchCommands = 4, kBanks = 4, kSumBanks = 2;
   static constexpr std::size_t kScratchpadBytes = 4096, kSums = 1024;
   static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
   static constexpr std::size_t kStatistics = 64, kOperandBytes = 4096;

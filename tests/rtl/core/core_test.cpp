@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "hw/description/machine_file.h"
+#include "testbench/rtl/core/core_limits.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/rtl/core/core_case.h"
 #include "tests/rtl/core/load_path_case.h"
@@ -37,6 +39,7 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
                         kOverlaps[random() % 4 % 3], i % 3 != 2};
     const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
     ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
+    ASSERT_EQ(core_program_problem(program), "") << "program " << i;
     reads += run.reads.size();
     operands += run.operands.size();
     std::map<std::size_t, std::size_t> slots;  // of chains, by slot
@@ -97,6 +100,32 @@ class CorePrograms : public testing::Test {
       EXPECT_NE(std::string(error.what()).find("is none for the RTL"), std::string::npos);
     }
   }
+  /// The same, of a program that check_program() accepts: what is known of it beforehand.
+  void expect_refused(const std::string& why, const hw::Command& command,
+                      const hw::Chain& chain = {}) {
+    expect_stop(command, chain);
+    hw::Program program;
+    program.chains = {chain};
+    program.commands = {matmul_of(0, 0), command};
+    const std::string problem = core_program_problem(program);
+    EXPECT_EQ(problem.rfind("command 1, ", 0), 0U) << problem;
+    EXPECT_NE(problem.find(why), std::string::npos) << problem;
+  }
+  /// The stop at a command whose chain does not exist is its own: not one before it, of which some
+  /// wait when it is looked at.
+  void expect_stop_after_matmuls(const hw::Command& command) {
+    hw::Program program;
+    program.chains.resize(1);
+    program.commands.assign(6, matmul_of(0, 0));
+    for (hw::Command& matmul : program.commands) matmul.as<hw::cmd::Matmul>()->m = 64;
+    program.commands.push_back(command);
+    try {
+      (void)run(program);
+      ADD_FAILURE() << "it went on";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(std::string(error.what()), "command 6 is none for the RTL");
+    }
+  }
   static hw::Command store_of(std::uint32_t m, std::uint32_t n, std::uint32_t to) {
     hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
     auto& store = *command.as<hw::cmd::Store>();
@@ -146,8 +175,8 @@ TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
     change(*command.as<hw::cmd::Matmul>());
     return command;
   };
-  expect_stop(changed([](auto& matmul) { matmul.c.address = 2; }));
-  expect_stop(changed([](auto& matmul) { matmul.c.pitch = 5; }));
+  expect_refused("rows of the accumulator", changed([](auto& matmul) { matmul.c.address = 2; }));
+  expect_refused("rows of the accumulator", changed([](auto& matmul) { matmul.c.pitch = 5; }));
   expect_stop(changed([](auto& matmul) { matmul.m = 0; }));
   expect_stop(changed([](auto& matmul) { matmul.n = 0; }));
   expect_stop(changed([](auto& matmul) { matmul.k = 0; }));
@@ -162,38 +191,41 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
     load.to = to;
     return command;
   };
-  expect_stop(sums(1, 1, {2, 4}));
-  expect_stop(sums(1, 1, {4, 5}));
+  expect_refused("rows of the accumulator", sums(1, 1, {2, 4}));
+  expect_refused("rows of the accumulator", sums(1, 1, {4, 5}));
   expect_stop(sums(0, 1, {4, 4}));
   expect_stop(sums(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
   packed.as<hw::cmd::Load>()->m = 32;
   packed.as<hw::cmd::Load>()->packed = true;
-  expect_stop(packed);
+  expect_refused("weights of four bits", packed);
 }
 
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   using Op = hw::StageOp;
   const hw::Command store = store_of(2, 4, 256);
-  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kSaved));
-  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kRow));
-  expect_stop(store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
-  expect_stop(store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
-  expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
-  expect_stop(store, chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 2));
+  expect_refused("stage 1, add: a saved operand", store, chain_of(Op::kAdd, hw::Operand::kSaved));
+  expect_refused("row statistics", store, chain_of(Op::kAdd, hw::Operand::kRow));
+  expect_refused("second tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
+  expect_refused("stage 2", store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
+  expect_refused("5 stages", store,
+                 chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
+  expect_refused("6 stages", store,
+                 chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 2));
   hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate);
   side.stages[0].side = hw::Reduction::kRowMax;
-  expect_stop(store, side);
+  expect_refused("side output", store, side);
   const hw::Chain bias = chain_of(Op::kAdd, hw::Operand::kChannel);
-  expect_stop(store_of(1, CoreRtl::kParameterColumns + 1, 256), bias);
+  expect_refused("65 columns", store_of(1, CoreRtl::kParameterColumns + 1, 256), bias);
   const hw::Command large = store_of(128, 20, 256);
-  expect_stop(large, chain_of(Op::kAdd, hw::Operand::kTensor));  // 5 KiB
+  expect_refused("5120 bytes", large, chain_of(Op::kAdd, hw::Operand::kTensor));
   hw::Command other = store;
   other.as<hw::cmd::Result>()->chain.chain = 1;
   expect_stop(other, chain_of(Op::kRelu, hw::Operand::kImmediate));
+  expect_stop_after_matmuls(other);
   hw::Command unaligned = store;
   unaligned.as<hw::cmd::Result>()->from.address = 1;
-  expect_stop(unaligned);
+  expect_refused("rows of the accumulator", unaligned);
   hw::Command empty = store;
   empty.as<hw::cmd::Result>()->m = 0;
   expect_stop(empty);
@@ -245,10 +277,10 @@ TEST_F(CorePrograms, StopAtRowWiseStagesThatTheirUnitsCannotDo) {
   expect_stop(store, changed([](auto& stage) { stage.imm[6] = 17; }));
   hw::Chain early = softmax;
   early.stages.push_back(chain_of(Op::kRelu, hw::Operand::kImmediate).stages[0]);
-  expect_stop(store, early);
+  expect_refused("before the last one", store, early);
   hw::Chain divided = chain_of(Op::kDivideRowSum, hw::Operand::kRow);
   divided.stages.push_back(softmax.stages[0]);
-  expect_stop(store, divided);
+  expect_refused("after a division", store, divided);
   hw::Chain norm = chain_of(Op::kLayerNorm, hw::Operand::kImmediate);
   norm.stages[0].imm = {15, 23, -127, 127};
   expect_stop(store, norm);
@@ -263,7 +295,7 @@ TEST_F(CorePrograms, StopAtRowWiseStagesThatTheirUnitsCannotDo) {
   expect_stop(store, norm);
   hw::Command kept = store;
   kept.as<hw::cmd::Result>()->chain.valid_cols = (1 << 16) + 1;
-  expect_stop(kept, softmax);
+  expect_refused("65536 columns", kept, softmax);
   EXPECT_FALSE(core_->failed());
 }
 
@@ -276,6 +308,48 @@ TEST_F(CorePrograms, SayThatAMemoryRefused) {
   program.commands = {store_of(1, 4, 1 << 20)};
   (void)run(program);
   EXPECT_TRUE(core_->error());
+}
+
+TEST_F(CorePrograms, StopAtWhatNeedsOtherUnits) {
+  hw::Chain causal = chain_of(hw::StageOp::kMask, hw::Operand::kImmediate);
+  expect_refused("stage 1, mask: the RTL has no such stage", store_of(2, 4, 256), causal);
+  hw::Command encoded = store_of(2, 4, 256);
+  encoded.as<hw::cmd::Store>()->encoder = 0;
+  expect_refused("an encoder", encoded);
+  hw::Command window = load_of(64, 16, 0);
+  window.as<hw::cmd::Load>()->window.emplace();
+  expect_refused("a window", window);
+  hw::Command staged = load_of(64, 16, 0);
+  staged.as<hw::cmd::Load>()->pre.emplace();
+  expect_refused("stages before the anchor", staged);
+  for (const hw::Opcode opcode : {hw::Opcode::kAttention, hw::Opcode::kHost, hw::Opcode::kLoop}) {
+    expect_refused("no unit", hw::test::empty_command(opcode));
+  }
+}
+
+TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
+  hw::Machine machine = hw::find_machine("tiny");
+  EXPECT_EQ(core_machine_problem(machine), "");
+  EXPECT_EQ(machine.array.rows, CoreRtl::kSize);
+  EXPECT_EQ(machine.core.fetch_commands, CoreRtl::kFetchCommands);
+  EXPECT_EQ(machine.scratchpad.kib * 1024U, CoreRtl::kScratchpadBytes);
+  EXPECT_EQ(machine.accumulator.kib * 256U, CoreRtl::kSums);
+  EXPECT_EQ(machine.postop.row_statistics, CoreRtl::kStatistics);
+  machine.dram.t_cl_ns *= 2;
+  machine.array.overlap = hw::ArrayOverlap::kNone;
+  EXPECT_EQ(core_machine_problem(machine), "") << "the gates do not mind";
+  for (const char* change :
+       {"array.rows=8", "core.store_queue=3", "scratchpad.banks=2", "accumulator.ports=1",
+        "dma.outstanding_writes=2", "bus.width_bytes=8", "l2.kib=64", "memory.model=fixed",
+        "tlb.entries=4", "backend.softmax_unit=rtl", "core.call_cycles=5"}) {
+    hw::Machine other = hw::find_machine("tiny");
+    hw::set_key(other, change);
+    const std::string key = std::string(change).substr(0, std::string(change).find('='));
+    EXPECT_EQ(core_machine_problem(other).rfind(key + ": found ", 0), 0U) << change;
+  }
+  hw::Machine slow = hw::find_machine("tiny");
+  slow.bus.clock_mhz = 500;
+  EXPECT_NE(core_machine_problem(slow).find("the clock of the bus"), std::string::npos);
 }
 
 TEST_F(CorePrograms, NeedAHeader) {

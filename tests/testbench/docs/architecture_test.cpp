@@ -186,7 +186,6 @@ const std::map<std::string, std::string> kAloneForAReason{
      "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/nonlinear/i_exp_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/nonlinear/i_sqrt_unit.h", "what systole rtl add compiles for users' RTL"},
-    {"testbench/rtl/postop/postop_pipeline_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/postop/stage_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/ring/fp16_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/ring/mpu_tree_unit.h", "what systole rtl add compiles for users' RTL"},

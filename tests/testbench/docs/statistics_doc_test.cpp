@@ -52,6 +52,8 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
             "--functional", "off", "--json"},
            {"run", "-m", "gemmini", "--model", "resnet-18", "--layers", "1", "--functional", "off",
             "--json"},
+           {"run", "-m", "tiny", "--model", "bert-base", "-l", "4", "--layers", "1", "--heads", "1",
+            "--d", "8", "--ffn", "16", "--rtl", "core", "--json"},
            {"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--cores", "2", "--functional",
             "off", "--json"},
            {"matmul", "16x16x16", "-m", "gemmini", "--set", "dram.channels=2", "--set", "l2.kib=64",

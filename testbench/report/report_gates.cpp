@@ -1,0 +1,144 @@
+#include "testbench/report/report_gates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+#include "testbench/common/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kShownCommands = 64;
+
+std::int64_t cycles_more(const GatesCommand& command) {
+  return static_cast<std::int64_t>(command.gates.taken()) -
+         static_cast<std::int64_t>(command.model.taken());
+}
+
+/// "23.4%", "-1.0%".
+std::string more_text(std::uint64_t gates, std::uint64_t model) {
+  if (model == 0) return "-";
+  return percent(static_cast<double>(gates) / static_cast<double>(model) - 1.0);
+}
+
+ordered_json to_json(const GatesCommand::Times& times) {
+  return {
+      {"dispatched", times.dispatched}, {"started", times.started}, {"completed", times.completed}};
+}
+
+std::string kinds_table(const GatesComparison& comparison) {
+  Table table("command | >commands | >gates | >model | >more | worst: gates and model");
+  for (const auto& [opcode, kind] : comparison.kinds()) {
+    const GatesCommand& worst = comparison.commands[kind.worst];
+    table.add({std::string(hw::name_of(opcode)), grouped(kind.commands), grouped(kind.gates),
+               grouped(kind.model), more_text(kind.gates, kind.model),
+               fmt::format("{}: {} and {}", kind.worst, grouped(worst.gates.taken()),
+                           grouped(worst.model.taken()))});
+  }
+  return table.text();
+}
+
+std::string commands_table(const GatesComparison& comparison) {
+  Table table("command | >dispatched | >model | >started | >model | >completed | >model | >more");
+  for (std::size_t i = 0; i < comparison.commands.size(); ++i) {
+    const GatesCommand& command = comparison.commands[i];
+    const GatesCommand::Times &gates = command.gates, &model = command.model;
+    table.add({fmt::format("{} {}", i, hw::name_of(command.opcode)), grouped(gates.dispatched),
+               grouped(model.dispatched), grouped(gates.started), grouped(model.started),
+               grouped(gates.completed), grouped(model.completed),
+               fmt::format("{}", cycles_more(command))});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::map<hw::Opcode, GatesKind> GatesComparison::kinds() const {
+  std::map<hw::Opcode, GatesKind> kinds;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const GatesCommand& command = commands[i];
+    GatesKind& kind = kinds[command.opcode];
+    if (kind.commands++ == 0 || cycles_more(command) > cycles_more(commands[kind.worst])) {
+      kind.worst = i;
+    }
+    kind.gates += command.gates.taken();
+    kind.model += command.model.taken();
+  }
+  return kinds;
+}
+
+RtlCounts GatesComparison::counts() const {
+  return {commands.size() * run.outputs.size(), run.cycles, differing + (run.failed ? 1 : 0), {}};
+}
+
+GatesComparison compare_gates(GatesRun gates, const SimulationResult& model) {
+  if (gates.commands.size() != model.traces.size() ||
+      gates.outputs.size() != model.outputs.size()) {
+    throw std::logic_error("gates and model ran different programs");
+  }
+  GatesComparison comparison;
+  for (std::size_t i = 0; i < gates.commands.size(); ++i) {
+    const CoreCommandTimes& of_gates = gates.commands[i];
+    const tlm_model::CommandTrace& of_model = model.traces[i];
+    const std::uint64_t begin = model.started;
+    comparison.commands.push_back(
+        {of_model.opcode,
+         {of_gates.dispatched, of_gates.started, of_gates.completed},
+         {of_model.dispatched - begin, of_model.started - begin, of_model.completed - begin}});
+    comparison.gates = std::max(comparison.gates, of_gates.completed);
+    comparison.model = std::max(comparison.model, of_model.completed - begin);
+  }
+  for (std::size_t i = 0; i < gates.outputs.size(); ++i) {
+    const std::vector<std::uint8_t>&is = gates.outputs[i], &should = model.outputs[i];
+    comparison.bytes += should.size();
+    if (is.size() != should.size()) throw std::logic_error("outputs of different sizes");
+    for (std::size_t b = 0; b < is.size(); ++b) comparison.differing += is[b] != should[b] ? 1 : 0;
+  }
+  comparison.run = std::move(gates);
+  return comparison;
+}
+
+ordered_json to_json(const GatesComparison& comparison) {
+  ordered_json kinds = ordered_json::object();
+  for (const auto& [opcode, kind] : comparison.kinds()) {
+    kinds[std::string(hw::name_of(opcode))] = {{"commands", kind.commands},
+                                               {"gates", kind.gates},
+                                               {"model", kind.model},
+                                               {"worst", kind.worst}};
+  }
+  ordered_json commands = ordered_json::array();
+  for (const GatesCommand& command : comparison.commands) {
+    commands.push_back({{"opcode", hw::name_of(command.opcode)},
+                        {"gates", to_json(command.gates)},
+                        {"model", to_json(command.model)}});
+  }
+  return {{"cycles", comparison.gates},
+          {"model_cycles", comparison.model},
+          {"compared_bytes", comparison.bytes},
+          {"mismatched_bytes", comparison.differing},
+          {"wall_seconds", comparison.run.wall_seconds},
+          {"kinds", std::move(kinds)},
+          {"commands", std::move(commands)}};
+}
+
+std::string gates_text(const GatesComparison& comparison) {
+  std::string text = fmt::format(
+      "core in RTL: {}, model {}, {} more; {} of {} differ\nco-simulation: {} in {}, {}\n\n",
+      counted(comparison.gates, "cycle"), grouped(comparison.model),
+      more_text(comparison.gates, comparison.model), grouped(comparison.differing),
+      counted(comparison.bytes, "byte"), counted(comparison.run.cycles, "cycle"),
+      with_prefix(comparison.run.wall_seconds, "s"),
+      with_prefix(static_cast<double>(comparison.run.cycles) / comparison.run.wall_seconds,
+                  "cycles/s"));
+  text += kinds_table(comparison);
+  if (comparison.commands.size() > kShownCommands) return text;
+  return text + "\n" + commands_table(comparison);
+}
+
+}  // namespace systole::testbench

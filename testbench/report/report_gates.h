@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hw/program/program.h"
+#include "testbench/rtl/drive/rtl_counts.h"
+#include "testbench/run/core_on_bus.h"
+#include "testbench/run/simulation.h"
+
+/// A program in the core in RTL beside the model (run --rtl core).
+namespace systole::testbench {
+
+/// When a command of the first inference ran, from the start of the program on.
+struct GatesCommand {
+  struct Times {
+    std::uint64_t dispatched = 0, started = 0, completed = 0;
+    [[nodiscard]] std::uint64_t taken() const { return completed - started; }
+  };
+  hw::Opcode opcode = hw::Opcode::kEnd;
+  Times gates, model;
+};
+
+/// Commands of a kind, from their start to their end.
+struct GatesKind {
+  std::uint64_t commands = 0, gates = 0, model = 0;
+  std::size_t worst = 0;  ///< the command for which the gates took the most cycles more
+};
+
+struct GatesComparison {
+  GatesRun run;
+  std::vector<GatesCommand> commands;
+  std::uint64_t gates = 0, model = 0;      ///< cycles to the end of the last command
+  std::uint64_t bytes = 0, differing = 0;  ///< of the outputs of all inferences
+
+  [[nodiscard]] std::map<hw::Opcode, GatesKind> kinds() const;
+  /// As of a block in RTL: an operation is a command of an inference.
+  [[nodiscard]] RtlCounts counts() const;
+};
+
+/// `model` ran the same inferences and kept their outputs.
+[[nodiscard]] GatesComparison compare_gates(GatesRun gates, const SimulationResult& model);
+
+[[nodiscard]] nlohmann::ordered_json to_json(const GatesComparison& comparison);
+
+/// Lines on the whole run, and tables: by kind of command, and of programs of up to 64 commands
+/// command by command.
+[[nodiscard]] std::string gates_text(const GatesComparison& comparison);
+
+}  // namespace systole::testbench

@@ -1,0 +1,172 @@
+#include "testbench/rtl/core/core_limits.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "hw/description/machine_keys.h"
+#include "hw/description/machine_text.h"
+#include "testbench/rtl/core/core_rtl.h"
+#include "testbench/rtl/postop/postop_pipeline_unit.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Keys that the gates have in one value.
+constexpr std::array<std::string_view, 26> kBuiltKeys = {"core.load_queue",
+                                                         "core.compute_queue",
+                                                         "core.store_queue",
+                                                         "core.fetch_commands",
+                                                         "core.call_cycles",
+                                                         "core.loop_cycles",
+                                                         "array.rows",
+                                                         "array.cols",
+                                                         "array.dataflow",
+                                                         "scratchpad.kib",
+                                                         "scratchpad.banks",
+                                                         "scratchpad.ports",
+                                                         "accumulator.kib",
+                                                         "accumulator.banks",
+                                                         "accumulator.ports",
+                                                         "postop.lanes",
+                                                         "postop.row_statistics",
+                                                         "dma.request_bytes",
+                                                         "dma.outstanding_reads",
+                                                         "dma.outstanding_writes",
+                                                         "dma.row_bytes",
+                                                         "bus.width_bytes",
+                                                         "l2.kib",
+                                                         "memory.model",
+                                                         "tlb.entries",
+                                                         "unroller.loops"};
+
+/// Columns of a row that a row-wise unit takes: MaxCols of rtl/common/systole_pkg.sv.
+constexpr std::uint32_t kRowColumns = 65'536;
+
+constexpr const char* kSumsInRows = "sums that do not begin at rows of the accumulator";
+
+std::string stage_problem(const hw::Chain& chain, std::size_t index) {
+  const hw::Stage& stage = chain.stages[index];
+  const bool last = index + 1 == chain.stages.size();
+  if (stage.side != hw::Reduction::kNone) return "a side output";
+  if (stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kLayerNorm) {
+    return last ? "" : "a row-wise stage before the last one";
+  }
+  if (stage.op == hw::StageOp::kDivideRowSum) return "";
+  if (!in_a_slot(stage)) return "the RTL has no such stage";
+  if (stage.operand == hw::Operand::kSaved) return "a saved operand";
+  if (stage.operand == hw::Operand::kRow) return "an operand from the row statistics";
+  return "";
+}
+
+std::string chain_problem(const hw::Chain& chain) {
+  std::size_t divisions = 0;
+  for (std::size_t i = 0; i < chain.stages.size(); ++i) {
+    const hw::Stage& stage = chain.stages[i];
+    const auto at = [&](const std::string& problem) {
+      return "stage " + std::to_string(i + 1) + ", " + std::string(hw::stage_info(stage.op).name) +
+             ": " + problem;
+    };
+    if (const std::string problem = stage_problem(chain, i); !problem.empty()) return at(problem);
+    const bool row_wise = hw::stage_info(stage.op).row_wise;
+    divisions += stage.op == hw::StageOp::kDivideRowSum ? 1 : 0;
+    if (divisions > 1 || (divisions == 1 && row_wise)) return at("after a division by row sums");
+  }
+  const std::size_t ends = hw::is_row_wise(chain) ? 1 : 0;
+  if (chain.stages.size() > CoreRtl::kStages + ends) {
+    return std::to_string(chain.stages.size() - ends) + " stages, expected up to " +
+           std::to_string(CoreRtl::kStages) + " and perhaps a row-wise one";
+  }
+  if (hw::tensor_operands(chain) > 1) return "a second tensor operand";
+  return "";
+}
+
+bool in_rows(const hw::LocalTile& tile) {
+  return tile.address % CoreRtl::kSize == 0 && tile.pitch % CoreRtl::kSize == 0;
+}
+
+std::string problem_of(const hw::cmd::Load& load, bool sums) {
+  if (load.window) return "a window";
+  if (load.packed) return "weights of four bits";
+  if (load.pre) return "stages before the anchor";
+  if (sums && !in_rows(load.to)) return kSumsInRows;
+  return "";
+}
+
+std::string problem_of(const hw::cmd::Result& result, const hw::Program& program) {
+  const hw::Chain& chain = hw::chain_of(result.chain, program);
+  if (const std::string problem = chain_problem(chain); !problem.empty()) return problem;
+  if (!in_rows(result.from)) return kSumsInRows;
+  if (hw::parameter_words(chain) != 0 && result.n > CoreRtl::kParameterColumns) {
+    return "parameters of " + std::to_string(result.n) + " columns, expected up to " +
+           std::to_string(CoreRtl::kParameterColumns);
+  }
+  if (hw::is_row_wise(chain) && (result.n > kRowColumns || result.chain.valid_cols > kRowColumns)) {
+    return "a row of more than " + std::to_string(kRowColumns) + " columns";
+  }
+  if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+    const std::uint64_t lanes = (result.n + CoreRtl::kSize - 1) / CoreRtl::kSize * CoreRtl::kSize;
+    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(types[0]);
+    if (bytes > CoreRtl::kOperandBytes) {
+      return "a tensor operand of " + std::to_string(bytes) + " bytes, expected up to " +
+             std::to_string(CoreRtl::kOperandBytes);
+    }
+  }
+  return "";
+}
+
+std::string problem_of(const hw::Command& command, const hw::Program& program) {
+  if (const auto* const load = command.as<hw::cmd::Load>()) {
+    return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator);
+  }
+  if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+    return in_rows(matmul->c) ? "" : kSumsInRows;
+  }
+  if (const auto* const result = command.as<hw::cmd::Result>()) {
+    const auto* const store = command.as<hw::cmd::Store>();
+    if (store != nullptr && store->encoder) return "an encoder";
+    return problem_of(*result, program);
+  }
+  return command.opcode() == hw::Opcode::kEnd ? "" : "the RTL has no unit for it";
+}
+
+}  // namespace
+
+std::string core_machine_problem(const hw::Machine& machine) {
+  static const hw::Machine built = hw::find_machine("tiny");
+  constexpr const char* kWhose = ", that of the core's RTL, which is built for preset tiny";
+  const auto differs = [&](const hw::MachineKey& key) {
+    return std::string(key.path) + ": found " + hw::value_text(key, machine) + ", expected " +
+           hw::value_text(key, built) + kWhose;
+  };
+  for (const std::string_view path : kBuiltKeys) {
+    const hw::MachineKey& key = *hw::find_machine_key(path);
+    if (key.get(machine) != key.get(built)) return differs(key);
+  }
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    if (hw::section_of(key.path) == "backend" && key.get(machine) != key.get(built)) {
+      return differs(key);
+    }
+  }
+  if (machine.core.clock_mhz != machine.bus.clock_mhz) {
+    return "core.clock_mhz: found " + std::to_string(machine.core.clock_mhz) + ", expected " +
+           std::to_string(machine.bus.clock_mhz) + ", the clock of the bus, which the RTL has";
+  }
+  return "";
+}
+
+std::string core_program_problem(const hw::Program& program) {
+  for (std::size_t i = 0; i < program.commands.size(); ++i) {
+    const hw::Command& command = program.commands[i];
+    const std::string problem = problem_of(command, program);
+    if (problem.empty()) continue;
+    return "command " + std::to_string(i) + ", " + std::string(hw::name_of(command.opcode())) +
+           ": " + problem;
+  }
+  return "";
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,162 @@
+#include "testbench/run/core_on_bus.h"
+
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <systemc>
+#include <tlm>
+#include <utility>
+
+#include "base/error.h"
+#include "testbench/rtl/core/core_limits.h"
+#include "testbench/run/run_checks.h"
+#include "tlm/axi/axi_bridge.h"
+#include "tlm/bus/request_batch.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/memory/dram.h"
+
+namespace systole::testbench {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CoreCommandTimes, dispatched, started, released, completed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatesRun, commands, cycles, outputs, wall_seconds, failed)
+
+namespace {
+
+/// Where the host is on the bus.
+class HostPort : public sc_core::sc_module {
+ public:
+  explicit HostPort(const sc_core::sc_module_name& name) : sc_module(name) {}
+  tlm_utils::simple_initiator_socket<HostPort> socket{"socket"};
+};
+
+}  // namespace
+
+struct CoreOnBus::Modules {
+  Modules(const hw::Machine& machine, CorePorts& core)
+      : bus("bus", machine.bus), dram("dram", machine, true) {
+    bus.connect_target(dram.socket, hw::kDramBase, std::uint64_t{machine.dram.mib} << 20);
+    bus.connect_initiator(host.socket);
+    constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "operands",
+                                                                   "stores"};
+    for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
+      hw::AxiSubordinate::Params params;
+      params.bytes = CoreRtl::kBeatBytes;
+      bridges.push_back(std::make_unique<tlm_model::AxiBridge>(
+          kNames.at(i), machine.bus, params, core.port(static_cast<CorePorts::Port>(i))));
+      bus.connect_initiator(bridges.back()->socket);
+    }
+    sc_core::sc_start(sc_core::SC_ZERO_TIME);
+  }
+
+  void access(tlm::tlm_command command, std::uint64_t address, std::vector<std::uint8_t>& bytes) {
+    tlm::tlm_generic_payload payload;
+    describe(payload, command, address, bytes);
+    if (host.socket->transport_dbg(payload) == bytes.size()) return;
+    throw std::logic_error("an address is not in memory");
+  }
+
+  /// As the model's host moves a row: over the bus, and it waits for the answer.
+  void write(std::uint64_t address, std::vector<std::uint8_t>& bytes) {
+    tlm::tlm_generic_payload payload;
+    describe(payload, tlm::TLM_WRITE_COMMAND, address, bytes);
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    host.socket->b_transport(payload, delay);
+    if (!payload.is_response_ok()) throw std::logic_error("an address is not in memory");
+    sc_core::sc_start(delay);
+  }
+
+  static void describe(tlm::tlm_generic_payload& payload, tlm::tlm_command command,
+                       std::uint64_t address, std::vector<std::uint8_t>& bytes) {
+    payload.set_command(command);
+    tlm_model::describe_request(payload, address, bytes.data(),
+                                static_cast<std::uint32_t>(bytes.size()));
+  }
+
+  tlm_model::SystemBus bus;
+  tlm_model::Dram dram;
+  HostPort host{"host"};
+  std::vector<std::unique_ptr<tlm_model::AxiBridge>> bridges;
+};
+
+CoreOnBus::CoreOnBus(const hw::Machine& machine, CorePorts& core)
+    : machine_(machine), core_(core), modules_(std::make_unique<Modules>(machine, core)) {}
+
+CoreOnBus::~CoreOnBus() = default;
+
+void CoreOnBus::write(const hw::MemoryImage& image) {
+  for (const hw::MemoryPiece& piece : image) {
+    std::vector<std::uint8_t> bytes = piece.bytes;
+    modules_->access(tlm::TLM_WRITE_COMMAND, piece.address, bytes);
+  }
+}
+
+void CoreOnBus::write(const mapper::TensorPlace& place, const std::vector<std::uint8_t>& bytes) {
+  for (tlm_model::Host::Buffer& row : host_buffers(place, &bytes)) {
+    modules_->write(row.address, row.bytes);
+  }
+}
+
+std::vector<std::uint8_t> CoreOnBus::read(const mapper::TensorPlace& place) {
+  std::vector<tlm_model::Host::Buffer> rows = host_buffers(place, nullptr);
+  for (tlm_model::Host::Buffer& row : rows) {
+    modules_->access(tlm::TLM_READ_COMMAND, row.address, row.bytes);
+  }
+  return bytes_of(rows);
+}
+
+CoreRun CoreOnBus::run(const hw::Program& program, std::uint64_t address) {
+  core_.start({program, address, machine_.dma.slots, machine_.array.overlap});
+  for (const auto& bridge : modules_->bridges) bridge->start();
+  sc_core::sc_start();
+  return core_.run();
+}
+
+void require_gates(const hw::Machine& machine, const hw::Program& program) {
+  std::string problem = core_machine_problem(machine);
+  if (problem.empty()) problem = core_program_problem(program);
+  if (!problem.empty()) throw hw::InputError("--rtl core: " + problem);
+}
+
+GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
+                   const std::vector<std::vector<std::uint8_t>>& inputs) {
+  const std::unique_ptr<CorePorts> core = make_core_ports();
+  CoreOnBus gates(machine, *core);
+  gates.write(program.image);
+  GatesRun result;
+  for (const std::vector<std::uint8_t>& input : inputs) {
+    gates.write(program.input, input);
+    const auto begin = std::chrono::steady_clock::now();
+    CoreRun run;
+    try {
+      run = gates.run(program.program, program.address);
+    } catch (const std::invalid_argument& error) {
+      throw hw::InputError(std::string("--rtl core: ") + error.what());
+    }
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    result.wall_seconds += wall.count();
+    result.cycles += run.done;
+    if (result.commands.empty()) result.commands = std::move(run.commands);
+    result.outputs.push_back(gates.read(program.output));
+  }
+  result.failed = core->failed();
+  return result;
+}
+
+GatesBeside::GatesBeside(const hw::Machine& machine, const GatesProgram& program,
+                         const std::vector<std::vector<std::uint8_t>>& inputs)
+    : process_([&machine, &program, &inputs] {
+        // Standard output belongs to the report.
+        sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+        return nlohmann::json::to_msgpack(run_gates(machine, program, inputs));
+      }) {}
+
+GatesRun GatesBeside::result() {
+  return nlohmann::json::from_msgpack(process_.result()).get<GatesRun>();
+}
+
+}  // namespace systole::testbench

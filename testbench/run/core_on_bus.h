@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+#include "mapper/program_file.h"
+#include "testbench/common/child_process.h"
+#include "testbench/rtl/core/core_ports.h"
+
+/// The core in RTL in the place of the model's: behind AXI4 bridges, on the bus and the DRAM of its
+/// machine.
+namespace systole::testbench {
+
+/// One core, bus and memory. The SystemC kernel must be fresh.
+class CoreOnBus {
+ public:
+  /// `core` must outlive this.
+  CoreOnBus(const hw::Machine& machine, CorePorts& core);
+  ~CoreOnBus();
+
+  /// Before the first run, without taking time.
+  void write(const hw::MemoryImage& image);
+  /// As the model's host does it, row by row over the bus: rows of DRAM are open then as in the
+  /// model.
+  void write(const mapper::TensorPlace& place, const std::vector<std::uint8_t>& bytes);
+  /// Without taking time.
+  [[nodiscard]] std::vector<std::uint8_t> read(const mapper::TensorPlace& place);
+
+  /// Runs the program in memory. Throws std::invalid_argument if the core stops at a command.
+  CoreRun run(const hw::Program& program, std::uint64_t address);
+
+ private:
+  struct Modules;
+
+  const hw::Machine machine_;
+  CorePorts& core_;
+  std::unique_ptr<Modules> modules_;
+};
+
+/// A program in memory, and where its values are.
+struct GatesProgram {
+  const hw::Program& program;
+  std::uint64_t address;  ///< of its header
+  const hw::MemoryImage& image;
+  mapper::TensorPlace input, output;
+};
+
+/// What the gates did.
+struct GatesRun {
+  std::vector<CoreCommandTimes> commands;  ///< of the first inference; cycle 0 starts the program
+  std::uint64_t cycles = 0;                ///< of the RTL's clock, all inferences
+  std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference
+  double wall_seconds = 0.0;
+  bool failed = false;  ///< an assertion has fired, or a response was an error
+};
+
+/// Throws InputError, which names --rtl core, if the gates are not those of the machine, or cannot
+/// run the program.
+void require_gates(const hw::Machine& machine, const hw::Program& program);
+
+/// Runs one inference per input. To be called in a process that simulates nothing else.
+[[nodiscard]] GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
+                                 const std::vector<std::vector<std::uint8_t>>& inputs);
+
+/// The same in another process, beside what this one does.
+class GatesBeside {
+ public:
+  GatesBeside(const hw::Machine& machine, const GatesProgram& program,
+              const std::vector<std::vector<std::uint8_t>>& inputs);
+  /// Waits for the end; at most one call. Throws as ChildProcess::result().
+  [[nodiscard]] GatesRun result();
+
+ private:
+  ChildProcess process_;
+};
+
+}  // namespace systole::testbench

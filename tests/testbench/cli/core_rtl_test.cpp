@@ -1,0 +1,120 @@
+/// `systole run --rtl core`: the core in RTL beside the model.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/program/program_run.h"
+#include "support/temp_directory.h"
+#include "testbench/report/report_gates.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kLayer =
+    "run -m tiny --model bert-base --layers 1 --d 8 --ffn 16 --rtl core ";
+
+/// The statistics of a run without an error.
+json gates_run(const std::string& arguments, const std::string& directory = ".") {
+  const ProgramRun run = run_systole(words_of(arguments + " --json"), directory);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  return document_of(run.out);
+}
+
+void expect_equal_bytes(const json& document) {
+  const json& gates = document["gates"];
+  EXPECT_GT(gates["compared_bytes"], 0);
+  EXPECT_EQ(gates["mismatched_bytes"], 0);
+  EXPECT_EQ(document["rtl"]["core"]["mismatches"], 0);
+  EXPECT_EQ(document["mismatched_bytes"], 0);
+}
+
+TEST(CoreInRtl, SaysWhenEachCommandRanInGatesAndModel) {
+  const json document = gates_run(std::string(kLayer) + "-l 6 --heads 1 --check -n 2");
+  expect_equal_bytes(document);
+  const json& gates = document["gates"];
+  EXPECT_EQ(gates["compared_bytes"], 2 * 6 * 8);
+  ASSERT_EQ(document["rtl"]["core"]["operations"], 2 * gates["commands"].size());
+  json kinds = json::object();
+  std::uint64_t last = 0;
+  for (const json& command : gates["commands"]) {
+    const json& is = command["gates"];
+    EXPECT_LE(is["dispatched"], is["started"]);
+    EXPECT_LT(is["started"], is["completed"]);
+    last = std::max(last, is["completed"].get<std::uint64_t>());
+    json& kind = kinds[command["opcode"].get<std::string>()];
+    if (kind.is_null()) kind = {{"commands", 0}, {"gates", 0}, {"model", 0}};
+    kind["commands"] = kind["commands"].get<int>() + 1;
+    for (const char* side : {"gates", "model"}) {
+      const json& times = command[side];
+      kind[side] =
+          kind[side].get<int>() + times["completed"].get<int>() - times["started"].get<int>();
+    }
+  }
+  EXPECT_EQ(gates["cycles"], last);
+  EXPECT_GE(gates["model_cycles"], document["cycles_min"].get<int>() * 9 / 10);
+  ASSERT_EQ(gates["kinds"].size(), kinds.size());
+  for (auto& [name, kind] : gates["kinds"].items()) {
+    const json& worst = gates["commands"][kind["worst"].get<std::size_t>()];
+    EXPECT_EQ(worst["opcode"], name);
+    kinds[name]["worst"] = kind["worst"];
+    EXPECT_EQ(kind, kinds[name]) << name;
+  }
+}
+
+// A trained network: 965 commands, 21 of them loads to the accumulator.
+TEST(CoreInRtl, RunsAVisionTransformerWithTheModelsBytes) {
+  const json document = gates_run("run -m tiny --model vit17 -n 1 --check --rtl core");
+  expect_equal_bytes(document);
+  EXPECT_GT(document["gates"]["commands"].size(), 900U);
+  EXPECT_GT(document["gates"]["kinds"]["load_accumulator"]["commands"], 0);
+  EXPECT_GT(document["gates"]["cycles"], document["gates"]["model_cycles"]);
+}
+
+TEST(CoreInRtl, RunsAProgramFile) {
+  const TempDirectory directory;
+  const std::string matmul =
+      "map -m tiny --model bert-base -l 4 --layers 1 --heads 1 --d 8 --ffn 16";
+  EXPECT_EQ(run_systole(words_of(matmul + " --out a.prog"), directory.path()).exit_code, 0);
+  EXPECT_EQ(run_systole(words_of(std::string(kLayer) + "-l 4 --heads 1 --outputs o.safetensors"),
+                        directory.path())
+                .exit_code,
+            0);
+  const json of_file =
+      gates_run("run --program a.prog -i o.safetensors --rtl core", directory.path());
+  expect_equal_bytes(of_file);
+  const json of_network = gates_run(std::string(kLayer) + "-l 4 --heads 1");
+  EXPECT_EQ(of_file["gates"]["commands"], of_network["gates"]["commands"]);
+}
+
+TEST(CoreInRtl, PrintsCommandsAndKinds) {
+  const ProgramRun run = run_systole(words_of(std::string(kLayer) + "-l 4 --heads 1"));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const char* text : {"core in RTL: ", "0 of 32 bytes differ", "worst: gates and model",
+                           "0 load ", "21 store "}) {
+    EXPECT_NE(run.out.find(text), std::string::npos) << text << " in\n" << run.out;
+  }
+}
+
+TEST(CoreInRtl, AByteThatDiffersIsAMismatch) {
+  GatesRun gates;
+  gates.commands.resize(1);
+  gates.outputs = {{1, 2, 3}, {4, 5, 6}};
+  SimulationResult model;
+  model.traces.resize(1);
+  model.outputs = gates.outputs;
+  EXPECT_EQ(compare_gates(gates, model).counts().mismatches, 0U);
+  model.outputs[1][2] = 7;
+  const GatesComparison other = compare_gates(gates, model);
+  EXPECT_EQ(other.differing, 1U);
+  EXPECT_EQ(other.counts().mismatches, 1U);
+  gates.failed = true;
+  EXPECT_EQ(compare_gates(gates, model).counts().mismatches, 2U) << "an assertion";
+}
+
+}  // namespace
+}  // namespace systole::testbench
