@@ -94,6 +94,13 @@ double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
   return objective_of(mapper, static_cast<double>(cycles), joules);
 }
 
+double value_of(const Plan& plan, const hw::Machine::Mapper& mapper) {
+  double value = value_of(plan.expected.tilings, plan.expected.cycles, mapper);
+  if (plan.residence.eighths < kResidences.front().eighths) value *= kWorthLessResidence;
+  if (plan.residence.ahead != 0) value *= kWorthAhead;
+  return value;
+}
+
 /// Where time is asked for and a replay can say which is faster, close calls are made both ways. It
 /// knows little of what attention engines do to the memory.
 std::vector<CloseCalls> close_calls(const hw::Machine& machine) {
@@ -171,6 +178,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
   TilingChoice choice(machine);
   // What engines do to the memory is replayed too roughly to compare so many ways.
   const bool drafts_first = TilingChoice::may_replay(machine) && machine.attention.lines == 0;
+  choice.search_all(!drafts_first);
   const bool wants_cycles = machine.mapper.objective == hw::MappingObjective::kCycles;
   std::vector<Plan> drafts;
   std::vector<Plan> fitting;
@@ -245,12 +253,10 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
         continue;
       }
       if (plan.expected.given_up) continue;
-      plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
       if (wants_cycles) {
         limit = std::min(limit, plan.expected.cycles);
       }
-      if (plan.residence.eighths < kResidences.front().eighths) plan.value *= kWorthLessResidence;
-      if (plan.residence.ahead != 0) plan.value *= kWorthAhead;
+      plan.value = value_of(plan, machine.mapper);
       fitting.push_back(std::move(plan));
     }
     sort();
@@ -311,6 +317,16 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
     }
   }
   weigh(kOthers, [](const Plan& one) { return one.residence.ahead != 0; });
+  choice.search_all(true);
+  for (std::size_t i = 0; i < std::min(drafts_first ? kRefined : 0, fitting.size()); ++i) {
+    Plan& plan = fitting[i];
+    PlanReplay again = replay(plan, Repeats::kTakenOver, limit);
+    if (again.given_up || again.cycles >= plan.expected.cycles) continue;
+    if (wants_cycles) limit = std::min(limit, again.cycles);
+    plan.expected = std::move(again);
+    plan.value = value_of(plan, machine.mapper);
+  }
+  sort();
   for (const Plan& plan : fitting) {
     try {
       const Fused& fused_graph = *plan.fused;

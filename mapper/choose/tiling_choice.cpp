@@ -1,6 +1,7 @@
 #include "mapper/choose/tiling_choice.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -29,6 +30,13 @@ constexpr std::size_t kSpread = 4;
 /// So many of the best tilings of a group in a pipeline are tried: with those after them vit65 was
 /// as fast on 336 machines of mapping_bench.
 constexpr std::size_t kInPipelines = 9;
+/// Row tiles that products of a pipeline have in common, in turn; and those tried to compare ways to
+/// run a graph, of which the best are searched again.
+constexpr std::initializer_list<std::uint32_t> kPieces = {2, 3, 4, 6, 8, 12, 16};
+constexpr std::initializer_list<std::uint32_t> kComparedPieces = {2, 4, 8, 16};
+/// So many of the tilings that were the best so far are tried again where the same pipeline runs
+/// between others.
+constexpr std::size_t kTriedAgain = 4;
 /// The part of its time that a pipeline has to gain by loading more.
 constexpr std::uint64_t kWorth = 100;
 
@@ -106,8 +114,21 @@ class LeastLeft {
   std::uint64_t last_ = 0;  ///< cycles of results after the last product: the first is its own
 };
 
+std::vector<Tiling> tilings_of(const std::vector<TiledGroup>& groups) {
+  std::vector<Tiling> tilings;
+  tilings.reserve(groups.size());
+  for (const TiledGroup& group : groups) tilings.push_back(group.tiling);
+  return tilings;
+}
+
+void set_tilings(std::vector<TiledGroup>& groups, const std::vector<Tiling>& tilings) {
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].tiling = tilings[i];
+}
+
+}  // namespace
+
 /// Replays tilings of a pipeline's groups after the same state, with what follows them.
-class Trials {
+class TilingChoice::Trials {
  public:
   using Commands = std::vector<hw::Command>;
 
@@ -230,8 +251,6 @@ class Trials {
   std::vector<Trial> trials_;  ///< all different
 };
 
-}  // namespace
-
 void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                           const Replay& replay) {
   std::vector<Key> keys, next_keys;
@@ -247,24 +266,45 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       group.tiling = first_tiling(group);
     }
   }
-  const auto [known, is_new] = known_.try_emplace({judge_, before_, keys, next_keys}, Known{});
-  if (is_new) {
+  const auto [known, is_new] =
+      known_.try_emplace({judge_, before_, keys, next_keys}, Known{0, 0, false});
+  if (is_new || (searches_all_ && !known->second.is_searched)) {
+    known->second.is_searched = true;
     if (judge_ == Judge::kReplay && may_replay(machine_)) {
-      improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
+      const TiledPipeline* const following = after.groups.empty() ? nullptr : &after;
+      Trials trials(*now.pipeline, following, emitter, replay, spare_, scratch_);
+      std::vector<Tilings>& found = found_[keys];
+      if (found.empty() || searches_all_) {
+        found = improve(now, trials, emitter, replay);
+      } else {
+        take_best(now.groups, found, trials);
+        known->second.is_searched = false;
+      }
     }
-    Decision decision{keys, {}};
-    for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
-    known->second.number = number_of(std::move(decision));
+    known->second.number = number_of({keys, tilings_of(now.groups)});
   }
   known->second.used = step_;
   last_ = known->second.number;
   before_ = std::move(keys);
-  for (std::size_t i = 0; i < now.groups.size(); ++i) {
-    now.groups[i].tiling = decisions_.at(last_).tilings[i];
+  set_tilings(now.groups, decisions_.at(last_).tilings);
+}
+
+void TilingChoice::take_best(std::vector<TiledGroup>& groups, const std::vector<Tilings>& all,
+                             Trials& trials) {
+  std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
+  std::size_t chosen = all.size() - 1;
+  for (std::size_t i = all.size(); i-- > 0 && all.size() > 1;) {
+    set_tilings(groups, all[i]);
+    if (const std::optional<std::uint64_t> found = trials.end(groups, best)) {
+      best = *found;
+      chosen = i;
+    }
   }
+  set_tilings(groups, all[chosen]);
 }
 
 void TilingChoice::forget_unused(std::uint64_t steps) {
+  found_.clear();
   tiler_.forget_unused(steps);
   best_alone_.forget_unused(steps);
   ++step_;
@@ -336,25 +376,27 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
   return sorted;
 }
 
-void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
-                           const Replay& replay) {
+std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Trials& trials,
+                                                         const Emitter& emitter,
+                                                         const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
+  std::vector<Tilings> found_best;
   if (pipeline.is_single()) {
     groups[0].tiling = candidates(groups[0], true, emitter.target()).front();
   }
-  Trials trials(pipeline, next, emitter, replay, spare_, scratch_);
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
   const std::optional<std::uint64_t> begin =
       one ? std::nullopt : trials.end(groups, std::numeric_limits<std::uint64_t>::max());
-  if (!begin) return;
+  if (!begin) return {tilings_of(groups)};
+  found_best.push_back(tilings_of(groups));
   std::uint64_t best = *begin;
   // Rows that all products of a pipeline have in common, so that none waits for several tiles of
   // another; and one row tile after the other, so that the next group can begin.
   if (!pipeline.is_single() && pipeline.row_tile == 0) {
     const std::vector<TiledGroup> start = groups;
-    for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
+    for (const std::uint32_t pieces : searches_all_ ? kPieces : kComparedPieces) {
       for (const bool by_rows : {false, true}) {
         std::optional<std::vector<TiledGroup>> common = in_pieces(start, pieces, by_rows);
         if (!common) continue;
@@ -362,6 +404,7 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
         if (!found) continue;
         best = *found;
         groups = std::move(*common);
+        found_best.push_back(tilings_of(groups));
       }
     }
   }
@@ -383,6 +426,7 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
       if (const std::optional<std::uint64_t> found = trials.end(groups, best - worth)) {
         best = *found;
         chosen = tiling;
+        found_best.push_back(tilings_of(groups));
       }
     };
     std::vector<Tiling> candidates =
@@ -411,6 +455,11 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
     }
     set(chosen);
   }
+  if (found_best.size() > kTriedAgain) {
+    found_best.erase(found_best.begin(),
+                     found_best.end() - static_cast<std::ptrdiff_t>(kTriedAgain));
+  }
+  return found_best;
 }
 
 }  // namespace systole::mapper

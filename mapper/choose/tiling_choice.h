@@ -42,6 +42,10 @@ class TilingChoice {
     last_ = SIZE_MAX;
     before_.clear();
   }
+  /// Whether every pipeline is searched between its neighbours, as at first. If not, one that was
+  /// searched between others is tried with the best of what was found there alone: enough to compare
+  /// ways to run a graph.
+  void search_all(bool all) noexcept { searches_all_ = all; }
   /// Frees what was decided and looked up for no program of the last `steps` calls of this:
   /// programs of a decoder's steps have new shapes all the time. Between two programs.
   void forget_unused(std::uint64_t steps);
@@ -54,16 +58,22 @@ class TilingChoice {
               const Replay& replay);
 
  private:
+  class Trials;
   using Key = decltype(TilingProblem().key());
+  using Tilings = std::vector<Tiling>;  ///< by group of a pipeline
   /// What was decided: by group of the pipeline.
   struct Decision {
     std::vector<Key> keys;
-    std::vector<Tiling> tilings;
+    Tilings tilings;
   };
 
-  /// The best of the candidates, in turn for each kind of group.
-  void improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
-               const Replay& replay);
+  /// The best of the candidates, in turn for each kind of group. Returns the last of those that
+  /// were the best so far, the best one last.
+  [[nodiscard]] std::vector<Tilings> improve(TiledPipeline& now, Trials& trials,
+                                             const Emitter& emitter, const Replay& replay);
+  /// The best of these, of which there is one at least.
+  static void take_best(std::vector<TiledGroup>& groups, const std::vector<Tilings>& all,
+                        Trials& trials);
   /// The tilings of a group, the best first. The cost model knows nothing of banks: where not all
   /// can be replayed, of a group that runs alone, they are in order of what it says and what their
   /// most wanted banks take beyond.
@@ -84,12 +94,17 @@ class TilingChoice {
   struct Known {
     std::size_t number;  ///< of a decision
     std::uint64_t used;  ///< step
+    bool is_searched;    ///< between these neighbours
   };
   std::map<std::size_t, Decision> decisions_;  ///< by number
   std::uint64_t step_ = 0;
   /// By who judged, and the keys of the pipeline before, of the pipeline itself, and of what
   /// follows it.
   std::map<std::tuple<Judge, std::vector<Key>, std::vector<Key>, std::vector<Key>>, Known> known_;
+  /// By the keys of a pipeline: what was found for it between some neighbours, the best one last.
+  /// Of vit65's 55 pipelines, 23 differ from others by their neighbours alone.
+  std::map<std::vector<Key>, std::vector<Tilings>> found_;
+  bool searches_all_ = true;
   Judge judge_ = Judge::kReplay;
   std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
   std::vector<Key> before_;                      ///< its keys

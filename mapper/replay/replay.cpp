@@ -76,10 +76,7 @@ void Replay::run(const hw::Program& program, std::size_t first, std::size_t last
   }
   for (std::size_t i = first; i < last; ++i) {
     if (program.commands[i].opcode() == hw::Opcode::kEnd) continue;
-    while (!dispatch_next(program, i, false)) {
-      // Nothing happens before the fetch that dispatch waits for.
-      if (!step() && dispatch_next(program, i, true)) break;
-    }
+    while (!dispatch_next(program, i)) step();
   }
 }
 
@@ -154,14 +151,16 @@ void Replay::fetch(std::size_t commands) {
   fetched_ += commands;
 }
 
-// False: something has to end first, or a fetch is not the next thing to happen.
-bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch) {
+// False: something has to end first.
+bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   const hw::Command& command = program.commands[index];
   const std::size_t chunk = machine_.core.fetch_commands;
   // The host sends what a core with an unroller runs.
   if (machine_.unroller.loops == 0 && commands_ % chunk == 0 && boundary_ != commands_ + 1) {
+    // What happens before the fetch that dispatch waits for takes the memory before it.
     fetch_due_ = std::max(static_cast<double>(dispatch_), arrival_);
-    if (!may_fetch) return false;
+    while (step()) {
+    }
     if (fetched_ == commands_) fetch(std::min(chunk, program.commands.size() - index));
     dispatch_ = std::max(dispatch_, static_cast<std::uint64_t>(arrival_));
     if (program.commands.size() - index > chunk) {

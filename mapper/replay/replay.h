@@ -25,7 +25,7 @@ namespace systole::mapper {
 /// keeps nothing of the programs it has seen.
 ///
 /// Not modelled: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
-/// a DMA port come free in the order of issue, attention takes the cycles that were announced,,
+/// a DMA port come free in the order of issue, attention takes the cycles that were announced,
 /// an encoder holds up rows by its mean interval, and the runs of a window are all alike.
 class Replay {
  public:
@@ -98,7 +98,7 @@ class Replay {
     double time = 0;      ///< of its next action, unless it is idle and not due
   };
 
-  [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch);
+  [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
   [[nodiscard]] bool dispatch_loops(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool issue(const hw::Command& command);
