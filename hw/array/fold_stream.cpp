@@ -108,7 +108,7 @@ class FoldStream {
     Row row;
     row.moves = rows_ + cols_ - 2;
     row.command = acts_.command;
-    row.write.row = command.c + acts_.row * command.c_pitch + acts_.column;
+    row.write.at = command.c + acts_.row * command.c_pitch + acts_.column * cols_;
     row.write.accumulate = command.accumulate || acts_.depth != 0;
     if (step(acts_, command, command.m)) {
       row.last = true;

@@ -16,7 +16,7 @@
 namespace systole::hw {
 
 /// A matmul that the unit takes in cycle `started`. Addresses are bytes of the scratchpad for A
-/// and B, rows of the accumulator for C, which begin at a row.
+/// and B, sums of the accumulator for C.
 struct FoldCommand {
   std::uint64_t started = 0;
   std::uint64_t m = 1, n = 1, k = 1;
@@ -31,9 +31,10 @@ struct FoldTimes {
   std::uint64_t completed = 0;  ///< all sums are in the accumulator, for whoever reads them then
 };
 
-/// A row of sums that the accumulator takes in a cycle.
+/// A vector of sums that the accumulator takes in a cycle.
 struct SumWrite {
-  std::uint64_t cycle = 0, row = 0;
+  std::uint64_t cycle = 0;
+  std::uint64_t at = 0;  ///< its first sum
   bool accumulate = false;
 };
 

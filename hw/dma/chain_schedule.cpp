@@ -30,8 +30,10 @@ std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint
     const std::uint64_t seen = slot ? std::max({looked, next, unused}) : looked;
     slot = chain;
     const std::uint64_t there = fetch.record(header_.chain(*chain), record_bytes_, seen + 1);
-    looked = there + record_bytes_ / kRecordWord + kRecordCycles;
-    ready = std::max(next, looked);
+    const std::uint64_t leaves = std::max(there, left_);
+    left_ = leaves + record_bytes_ / kRecordWord + kRecordCycles;
+    looked = leaves + 1;
+    ready = std::max(next, left_);
   }
   look_ = looked + 1;
   fetch.is_looked(look_);

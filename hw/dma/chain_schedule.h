@@ -14,8 +14,9 @@
 namespace systole::hw {
 
 /// The commands that have arrived are looked at in their order, one a cycle, ahead of dispatch. At
-/// one whose chain the core does not hold, that is read before the next one is looked at. Chain i
-/// has slot i modulo `slots`; while another chain is in the slot, it waits until the command is the
+/// one whose chain the core does not hold, that is read before the next one is looked at. A record
+/// then leaves its buffer, a word a cycle, while the next one may arrive in another. Chain i has
+/// slot i modulo `slots`; while another chain is in the slot, it waits until the command is the
 /// next one to be dispatched and no command in flight uses a chain.
 class ChainSchedule {
  public:
@@ -35,6 +36,7 @@ class ChainSchedule {
   const std::uint64_t record_bytes_;
   std::vector<std::optional<std::uint32_t>> held_;  ///< by slot
   std::uint64_t look_ = 0;  ///< cycle from which the next command can be looked at
+  std::uint64_t left_ = 0;  ///< cycle with which the last record has left its buffer
 };
 
 }  // namespace systole::hw

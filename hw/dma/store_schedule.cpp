@@ -73,7 +73,7 @@ class StoreStream {
     const bool refused = stages_.has_result(sums_there_) && !takes_result(cycle, piece, row_end);
     const bool fed = stages_.step(sums_there_, refused);
     const bool read =
-        loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_row());
+        loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_at());
     if (busy_) load(cycle);
     sums_there_ = read || (sums_there_ && !fed);
     if (read) {
@@ -84,8 +84,8 @@ class StoreStream {
     port_.step(cycle, piece, row_end);
   }
 
-  [[nodiscard]] std::uint64_t sums_row() const {
-    return command().c + reads_.row() * command().c_pitch + reads_.vector();
+  [[nodiscard]] std::uint64_t sums_at() const {
+    return command().c + reads_.row() * command().c_pitch + reads_.vector() * params_.lanes;
   }
 
   void begin(std::uint64_t cycle) {

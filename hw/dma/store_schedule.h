@@ -26,7 +26,7 @@ struct StoreCommand {
   std::uint64_t started = 0;
   bool move = false;
   std::uint64_t m = 1, n = 1;
-  std::uint64_t c = 0, c_pitch = 0;            ///< rows of the accumulator
+  std::uint64_t c = 0, c_pitch = 0;            ///< sums of the accumulator
   std::uint64_t to = 0, to_pitch = 0;          ///< bytes of memory or of the scratchpad
   std::uint64_t parameters = 0;                ///< byte of the scratchpad
   std::size_t chain = 0;                       ///< its number
@@ -45,8 +45,8 @@ struct StoreSurroundings {
   std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address)> read_parameters;
   std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes)>
       write;
-  /// Whether the array leaves no port to read a row of the accumulator in a cycle.
-  std::function<bool(std::uint64_t cycle, std::uint64_t row)> no_port;
+  /// Whether there is no port in a cycle to read the vector from sum `at` of the accumulator on.
+  std::function<bool(std::uint64_t cycle, std::uint64_t at)> no_port;
   WriteMemory memory;
   ReadMemory operands;
 };

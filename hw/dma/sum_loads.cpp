@@ -19,7 +19,7 @@ std::uint64_t SumLoads::run(std::uint64_t there, std::uint64_t m, std::uint64_t 
   for (std::uint64_t row = 0; row < m; ++row) {
     for (std::uint64_t column = 0; column < n; column += lanes_) {
       while (busy_.count(cycle) != 0) ++cycle;
-      writes_.push_back({cycle++, c + row * c_pitch + column / lanes_, false});
+      writes_.push_back({cycle++, c + row * c_pitch + column, false});
     }
   }
   return cycle;

@@ -16,7 +16,7 @@ class SumLoads {
   /// `array`: rows of sums that the array writes; `lanes`: sums in a row of the accumulator.
   SumLoads(const std::vector<SumWrite>& array, std::uint64_t lanes);
 
-  /// A tile of `m` rows of `n` sums, from row `c` of the accumulator on and `c_pitch` rows apart,
+  /// A tile of `m` rows of `n` sums, from sum `c` of the accumulator on and `c_pitch` sums apart,
   /// whose last byte is there with cycle `there`. Returns the cycle with which its sums are there:
   /// the load unit can take another load then.
   std::uint64_t run(std::uint64_t there, std::uint64_t m, std::uint64_t n, std::uint64_t c,

@@ -5,7 +5,7 @@
 // It looks at one command a cycle of those that have arrived, ahead of dispatch, and waits at one whose
 // chain it has to bring. Chain i has slot i modulo ChainSlots. One that takes the slot of another waits
 // until its command is the next one and no command in flight uses a chain. A record is collected whole, since its beats may come in any order, and then
-// leaves a 64-bit word a cycle (hw/program/program_image.h). What is beyond the longest chain that the
+// leaves a 64-bit word a cycle (hw/program/program_image.h), while the next one may arrive. What is beyond the longest chain that the
 // core can hold is not read.
 
 `include "systole_assert.svh"
@@ -80,20 +80,27 @@ module systole_chain_fetch #(
   localparam int unsigned CommandBytes = 80;
   localparam int unsigned EntryBytes   = 16;   // of an operand, of a mask
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     Idle,
     Ask,
     Arrive,
-    Settle,  // the last beat is being written
+    Settle   // the last beat is being written; waits until the record before has left
+  } state_e;
+
+  // Of a record that leaves, while the next one arrives.
+  typedef enum logic [1:0] {
+    Off,
     Send,
     Last,    // the last word is out
     Store
-  } state_e;
+  } send_e;
 
   state_e               state_q;
+  send_e                send_q;
+  logic                 hand_over;
   logic [15:0]          tag_q [ChainSlots];
   logic [ChainSlots-1:0] used_q;
-  logic                 looked, free, wanted, possible;
+  logic                 looked, leaving, free, wanted, possible;
   logic [SlotBits-1:0]  look_slot;
 
   // ---------------------------------------------------------------- which record, and where
@@ -104,7 +111,7 @@ module systole_chain_fetch #(
   endfunction
 
   logic [AddrWidth-1:0] operands_at, masks_at, chains_at_q;
-  logic [15:0]          chain_q;
+  logic [15:0]          chain_q, send_chain_q;
   logic [SlotBits-1:0]  slot_q;
 
   assign operands_at = section_end(AddrWidth'(HeaderBytes),
@@ -114,10 +121,12 @@ module systole_chain_fetch #(
   assign slot_o       = chain_i[SlotBits-1:0];
   assign held_o       = !names_i || (used_q[slot_o] && tag_q[slot_o] == chain_i);
   assign look_slot    = look_chain_i[SlotBits-1:0];
-  assign looked       = !look_names_i || (used_q[look_slot] && tag_q[look_slot] == look_chain_i);
+  assign leaving      = send_q != Off && chain_slot_o == look_slot;
+  assign looked       = !look_names_i || (leaving && send_chain_q == look_chain_i) ||
+                        (used_q[look_slot] && tag_q[look_slot] == look_chain_i);
   assign look_ready_o = state_q == Idle && looked;
   assign possible     = 32'(look_chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
-  assign free         = !used_q[look_slot] || (look_next_i && unused_i);
+  assign free         = (!used_q[look_slot] && !leaving) || (look_next_i && unused_i);
   assign wanted       = look_valid_i && !looked && state_q == Idle;
   assign fault_o      = wanted && look_next_i && !possible;
 
@@ -139,53 +148,71 @@ module systole_chain_fetch #(
   logic                 last_word;
 
   assign last_word = word_q == CountBits'(record_bytes_o >> 3) - CountBits'(1);
+  assign hand_over = state_q == Settle && send_q == Off;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= Idle;
+      send_q  <= Off;
       used_q  <= '0;
     end else begin
       case (state_q)
         Idle:    if (wanted && possible && free) state_q <= Ask;
         Ask:     if (record_ready_i) state_q <= Arrive;
         Arrive:  if (record_done_i) state_q <= Settle;
-        Settle:  state_q <= Send;
-        Send:    if (last_word) state_q <= Last;
-        Last:    state_q <= Store;
-        default: state_q <= Idle;
+        default: if (hand_over) state_q <= Idle;
+      endcase
+      case (send_q)
+        Off:     if (hand_over) send_q <= Send;
+        Send:    if (last_word) send_q <= Last;
+        Last:    send_q <= Store;
+        default: send_q <= Off;
       endcase
       if (start_i) begin
         used_q <= '0;
       end else if (state_q == Ask) begin
         used_q[slot_q] <= 1'b0;
-      end else if (state_q == Store) begin
-        used_q[slot_q] <= 1'b1;
       end
+      if (send_q == Store) used_q[chain_slot_o] <= 1'b1;
     end
   end
   always_ff @(posedge clk_i) begin
-    word_q <= state_q == Send ? word_q + CountBits'(1) : '0;
-    if (state_q == Store) tag_q[slot_q] <= chain_q;
+    word_q <= send_q == Send ? word_q + CountBits'(1) : '0;
+    if (send_q == Store) tag_q[chain_slot_o] <= send_chain_q;
+    if (hand_over) begin
+      send_chain_q <= chain_q;
+      chain_slot_o <= slot_q;
+    end
   end
 
-  // ---------------------------------------------------------------- the record: even and odd words
+  // ---------------------------------------------------------------- two records: even and odd words
   logic [2*DataWidth-1:0] pair;
+  logic                   arriving_q;   // which of them arrives; the other one leaves
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      arriving_q <= 1'b0;
+    end else if (hand_over) begin
+      arriving_q <= !arriving_q;
+    end
+  end
 
   for (genvar odd = 0; odd < 2; odd++) begin : gen_half
     logic                 here;
     logic [WordBits-1:0]  at;
-    logic [RowBits-1:0]   row;
+    logic [RowBits-1:0]   write_row, read_row;
+    logic [DataWidth-1:0] unused_data;
 
-    assign here = record_word_i[0] == 1'(odd);
-    assign at   = here ? record_word_i : record_word_i + WordBits'(1);
-    assign row  = record_write_i ? RowBits'(at >> 1)
-                                 : RowBits'({word_q, 3'b000} >> PairBits);
+    assign here      = record_word_i[0] == 1'(odd);
+    assign at        = here ? record_word_i : record_word_i + WordBits'(1);
+    assign write_row = RowBits'(at >> 1);
+    assign read_row  = RowBits'({word_q, 3'b000} >> PairBits);
 
-    systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(DataBytes), .LaneBits(8)) u_half (
+    systole_sram_bank #(.Ports(2), .Rows(2**(RowBits+1)), .Lanes(DataBytes), .LaneBits(8)) u_half (
       .clk_i,
-      .enable_i(record_write_i || state_q == Send),
-      .row_i   (row),
-      .data_o  (pair[odd*DataWidth+:DataWidth]),
+      .enable_i({send_q == Send, record_write_i}),
+      .row_i   ({!arriving_q, read_row, arriving_q, write_row}),
+      .data_o  ({pair[odd*DataWidth+:DataWidth], unused_data}),
       .write_i (record_write_i),
       .mask_i  (here ? record_here_i : record_next_i),
       .data_i  (record_data_i)
@@ -199,7 +226,7 @@ module systole_chain_fetch #(
     if (!rst_ni) begin
       chain_valid_o <= 1'b0;
     end else begin
-      chain_valid_o <= state_q == Send;
+      chain_valid_o <= send_q == Send;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -207,8 +234,7 @@ module systole_chain_fetch #(
     select_q      <= PairWords > 1 ? SelectBits'(word_q) : '0;
   end
   assign chain_word_o  = pair[64*select_q+:64];
-  assign chain_store_o = state_q == Store;
-  assign chain_slot_o  = slot_q;
+  assign chain_store_o = send_q == Store;
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, DataBytes >= 4 && 2**SlotBits == ChainSlots &&
                        2**LocalWidth > RecordBytes)

@@ -2,8 +2,7 @@
 // accumulator, with what loads write into it. Its reader is outside. Cycles: hw::fold_times() of
 // hw/array/fold_stream.h, and hw/array/accumulator.h for the reader.
 //
-// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for sums
-// that do not begin at rows of the accumulator, and for no work.
+// Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for no work.
 
 `include "systole_assert.svh"
 
@@ -19,9 +18,9 @@ module systole_compute_path #(
   localparam int unsigned LoadTagBits = LoadQueue > 1 ? $clog2(LoadQueue) : 1,
   localparam int unsigned DataWidth   = 8 * Size,
   localparam int unsigned WordWidth   = 24 - $clog2(Size),   // see systole_load_path
-  localparam int unsigned RowBits     = $clog2(SumBankRows),
-  localparam int unsigned SumBits     = $clog2(SumBanks * SumBankRows),
-  localparam int unsigned BankBits    = SumBanks > 1 ? $clog2(SumBanks) : 1
+  localparam int unsigned LaneBits    = $clog2(Size),
+  localparam int unsigned RowBits     = $clog2(SumBanks * SumBankRows),
+  localparam int unsigned SumBits     = RowBits + LaneBits
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
@@ -60,13 +59,11 @@ module systole_compute_path #(
   // a reader of the accumulator
   input  logic                   read_valid_i,
   output logic                   read_ready_o,
-  input  logic [SumBits-1:0]     read_row_i,
+  input  logic [SumBits-1:0]     read_at_i,      // the first sum of a vector
   output logic                   data_valid_o,
   input  logic                   data_ready_i,
   output logic [Size*32-1:0]     data_o
 );
-
-  localparam int unsigned LaneBits = $clog2(Size);
 
   // ---------------------------------------------------------------- fields
   logic [31:0] m, n, k, c, c_pitch;
@@ -78,14 +75,13 @@ module systole_compute_path #(
   assign c             = command_i[512+:32];
   assign c_pitch       = command_i[544+:32];
   assign legal_o       = m != '0 && n != '0 && k != '0 && m[31:CountBits] == '0 &&
-                         n[31:CountBits] == '0 && k[31:CountBits] == '0 &&
-                         c[LaneBits-1:0] == '0 && c_pitch[LaneBits-1:0] == '0;
+                         n[31:CountBits] == '0 && k[31:CountBits] == '0;
   assign unused_fields = ^{command_i[639:576], command_i[287:19], command_i[15:0], command_i[511:384],
                            c, c_pitch};
 
   // ---------------------------------------------------------------- array
-  logic               sums_valid, sums_ready, sums_accumulate, unused_written;
-  logic [SumBits-1:0] sums_row;
+  logic               sums_valid, sums_ready, sums_accumulate;
+  logic [SumBits-1:0] sums_at;
   logic [Size-1:0]    sums_mask;
   logic [Size*32-1:0] sums;
 
@@ -98,8 +94,8 @@ module systole_compute_path #(
     .a_pitch_i        (command_i[416+:AddrBits]),
     .b_i              (command_i[448+:AddrBits]),
     .b_pitch_i        (command_i[480+:AddrBits]),
-    .c_i              (c[LaneBits+:SumBits]),
-    .c_pitch_i        (c_pitch[LaneBits+:SumBits]),
+    .c_i              (c[SumBits-1:0]),
+    .c_pitch_i        (c_pitch[SumBits-1:0]),
     .m_i              (m[CountBits-1:0]),
     .n_i              (n[CountBits-1:0]),
     .k_i              (k[CountBits-1:0]),
@@ -109,7 +105,7 @@ module systole_compute_path #(
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o,
     .array_valid_o, .array_done_i, .array_reads_o, .array_address_o, .array_data_i,
     .sums_valid_o     (sums_valid),
-    .sums_row_o       (sums_row),
+    .sums_at_o        (sums_at),
     .sums_mask_o      (sums_mask),
     .sums_accumulate_o(sums_accumulate),
     .sums_data_o      (sums)
@@ -117,15 +113,14 @@ module systole_compute_path #(
 
   // ---------------------------------------------------------------- accumulator
   logic               load_valid, unused_word;
-  logic [SumBits-1:0] load_row, write_row;
+  logic [RowBits-1:0] load_row;
   logic [Size-1:0]    load_mask;
   logic [Size*32-1:0] load_sums;
 
-  assign write_row   = sums_valid ? sums_row : load_row;
-  assign unused_word = ^load_word_i[WordWidth-1:SumBits+2];
+  assign unused_word = ^load_word_i[WordWidth-1:RowBits+2];
 
   systole_sum_loader #(
-    .Lanes(Size), .Queue(LoadQueue), .SumBits(SumBits), .CountBits(CountBits)
+    .Lanes(Size), .Queue(LoadQueue), .SumBits(RowBits), .CountBits(CountBits)
   ) u_loads (
     .clk_i, .rst_ni, .command_i,
     .legal_o      (load_legal_o),
@@ -136,7 +131,7 @@ module systole_compute_path #(
     .ended_i      (load_ended_i),
     .completed_o  (load_completed_o),
     .write_i      (load_write_i),
-    .word_i       (load_word_i[SumBits+1:0]),
+    .word_i       (load_word_i[RowBits+1:0]),
     .data_i       (load_data_i),
     .here_i       (load_here_i),
     .next_i       (load_next_i),
@@ -147,22 +142,15 @@ module systole_compute_path #(
     .sums_data_o  (load_sums)
   );
 
-  systole_accumulator_sram #(
-    .Banks(SumBanks), .Ports(2), .RowsPerBank(SumBankRows), .Cols(Size)
-  ) u_accumulator (
+  systole_sum_memory #(.Banks(SumBanks), .RowsPerBank(SumBankRows), .Cols(Size)) u_accumulator (
     .clk_i, .rst_ni,
     .write_valid_i(sums_valid || load_valid),
     .write_ready_o(sums_ready),
-    .write_bank_i (BankBits'(write_row >> RowBits)),
-    .write_row_i  (write_row[RowBits-1:0]),
+    .write_at_i   (sums_valid ? sums_at : {load_row, {LaneBits{1'b0}}}),
     .write_mask_i (sums_valid ? sums_mask : load_mask),
     .write_data_i (sums_valid ? sums : load_sums),
     .accumulate_i (sums_valid && sums_accumulate),
-    .written_o    (unused_written),
-    .read_valid_i, .read_ready_o,
-    .read_bank_i  (BankBits'(read_row_i >> RowBits)),
-    .read_row_i   (read_row_i[RowBits-1:0]),
-    .data_valid_o, .data_ready_i, .data_o
+    .read_valid_i, .read_ready_o, .read_at_i, .data_valid_o, .data_ready_i, .data_o
   );
 
   // With two ports the array never waits.

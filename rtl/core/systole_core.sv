@@ -124,7 +124,7 @@ module systole_core #(
   localparam int unsigned LaneBits   = $clog2(Size);
   localparam int unsigned WordBits   = $clog2(Banks * BankWords);
   localparam int unsigned AddrBits   = WordBits + LaneBits;
-  localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows);
+  localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows) + LaneBits;
   localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
 
   // ---------------------------------------------------------------- program
@@ -278,7 +278,7 @@ module systole_core #(
 
   // ---------------------------------------------------------------- matmuls, loads to the accumulator
   logic               read_valid, read_ready, data_valid, data_ready;
-  logic [SumBits-1:0] read_row;
+  logic [SumBits-1:0] read_at;
   logic [Size*32-1:0] data;
 
   systole_compute_path #(
@@ -313,7 +313,7 @@ module systole_core #(
     .load_next_i    (loaded_next),
     .read_valid_i   (read_valid),
     .read_ready_o   (read_ready),
-    .read_row_i     (read_row),
+    .read_at_i      (read_at),
     .data_valid_o   (data_valid),
     .data_ready_i   (data_ready),
     .data_o         (data)
@@ -346,7 +346,7 @@ module systole_core #(
     .error_o             (store_error),
     .sums_valid_o        (read_valid),
     .sums_ready_i        (read_ready),
-    .sums_row_o          (read_row),
+    .sums_at_o           (read_at),
     .data_valid_i        (data_valid),
     .data_ready_o        (data_ready),
     .data_i              (data),

@@ -22,7 +22,7 @@ module systole_matmul_unit #(
   parameter  int unsigned Cols      = 4,
   parameter  int unsigned Queue     = 4,   // commands in the station of the unit
   parameter  int unsigned AddrBits  = 12,  // of a byte in the scratchpad
-  parameter  int unsigned SumBits   = 8,   // of a row in the accumulator
+  parameter  int unsigned SumBits   = 10,  // of a sum in the accumulator
   parameter  int unsigned CountBits = 24,
   localparam int unsigned TagBits   = Queue > 1 ? $clog2(Queue) : 1,
   localparam int unsigned DataWidth = 8 * Rows
@@ -37,7 +37,7 @@ module systole_matmul_unit #(
   input  logic [AddrBits-1:0]    a_pitch_i,
   input  logic [AddrBits-1:0]    b_i,
   input  logic [AddrBits-1:0]    b_pitch_i,
-  input  logic [SumBits-1:0]     c_i,            // rows of the accumulator
+  input  logic [SumBits-1:0]     c_i,            // sums
   input  logic [SumBits-1:0]     c_pitch_i,
   input  logic [CountBits-1:0]   m_i,            // at least 1, as the other two
   input  logic [CountBits-1:0]   n_i,
@@ -61,7 +61,7 @@ module systole_matmul_unit #(
 
   // a row of sums for the accumulator, which takes it
   output logic                   sums_valid_o,
-  output logic [SumBits-1:0]     sums_row_o,
+  output logic [SumBits-1:0]     sums_at_o,      // its first sum
   output logic [Cols-1:0]        sums_mask_o,
   output logic                   sums_accumulate_o,
   output logic [Cols*32-1:0]     sums_data_o
@@ -385,7 +385,7 @@ module systole_matmul_unit #(
     .busy_o      (sum_busy),
     .row_i       (sums_valid_o),
     .over_o      (sum_over),
-    .sums_row_o, .sums_mask_o, .sums_accumulate_o
+    .sums_at_o, .sums_mask_o, .sums_accumulate_o
   );
   assign sum_at      = sum_next ? sum_entry : sum_entry_q;
   assign sum_next    = sums_q != '0 && (!sum_busy || sum_over);

@@ -4,7 +4,7 @@
 module systole_sum_rows #(
   parameter int unsigned Rows      = 4,   // of the array
   parameter int unsigned Cols      = 4,
-  parameter int unsigned SumBits   = 8,   // of a row in the accumulator
+  parameter int unsigned SumBits   = 10,  // of a sum in the accumulator
   parameter int unsigned CountBits = 24
 ) (
   input  logic                 clk_i,
@@ -20,7 +20,7 @@ module systole_sum_rows #(
   output logic                 busy_o,        // rows of it are to come
   input  logic                 row_i,         // one leaves
   output logic                 over_o,        // the last one
-  output logic [SumBits-1:0]   sums_row_o,
+  output logic [SumBits-1:0]   sums_at_o,     // its first sum
   output logic [Cols-1:0]      sums_mask_o,
   output logic                 sums_accumulate_o
 );
@@ -33,7 +33,7 @@ module systole_sum_rows #(
   assign column_end = k_q <= CountBits'(Rows);
   assign over_o     = row_i && fold_end && column_end && n_q <= CountBits'(Cols);
 
-  assign sums_row_o        = at_q;
+  assign sums_at_o         = at_q;
   assign sums_accumulate_o = accumulate_q || !first_q;
   for (genvar c = 0; c < Cols; c++) begin : gen_column
     assign sums_mask_o[c] = CountBits'(c) < n_q;
@@ -66,8 +66,8 @@ module systole_sum_rows #(
         k_q     <= k_q - CountBits'(Rows);
         first_q <= 1'b0;
       end else begin
-        at_q    <= tile_q + SumBits'(1);
-        tile_q  <= tile_q + SumBits'(1);
+        at_q    <= tile_q + SumBits'(Cols);
+        tile_q  <= tile_q + SumBits'(Cols);
         k_q     <= k_i;
         n_q     <= n_q - CountBits'(Cols);
         first_q <= 1'b1;

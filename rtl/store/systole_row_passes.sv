@@ -7,6 +7,7 @@
 
 module systole_row_passes #(
   parameter int unsigned AtBits    = 8,   // of a vector's place
+  parameter int unsigned Step      = 1,   // from vector to vector
   parameter int unsigned CountBits = 24
 ) (
   input  logic                 clk_i,
@@ -64,7 +65,7 @@ module systole_row_passes #(
     end
   end
   assign last_o    = row_end_o && interval && rows_d == '0 && !row_b_d && !row_c_d;
-  assign next_at_o = !step_i ? at_q : row_end_o ? base_d : at_q + AtBits'(1);
+  assign next_at_o = !step_i ? at_q : row_end_o ? base_d : at_q + AtBits'(Step);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -3,8 +3,7 @@
 //
 // Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for a
 // chain that the unit cannot run (systole_chain_store), for parameters of more columns and a tensor
-// operand of more bytes than it keeps, for rows longer than a row-wise stage takes, for sums that do
-// not begin at rows of the accumulator, and for no work.
+// operand of more bytes than it keeps, for rows longer than a row-wise stage takes, and for no work.
 
 `include "systole_assert.svh"
 
@@ -21,7 +20,7 @@ module systole_store_path #(
   parameter  int unsigned Outstanding    = 4,
   parameter  int unsigned DramBits       = 40,
   parameter  int unsigned AddrBits       = 12,  // of a byte in the scratchpad
-  parameter  int unsigned SumBits        = 8,   // of a row in the accumulator
+  parameter  int unsigned SumBits        = 10,  // of a sum in the accumulator
   parameter  int unsigned CountBits      = 24,
   localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
   localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
@@ -52,10 +51,10 @@ module systole_store_path #(
   output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
   output logic                  error_o,         // since reset: a response was no OKAY
 
-  // a row of the accumulator, and then its sums
+  // a vector of sums in the accumulator, and then these
   output logic                  sums_valid_o,
   input  logic                  sums_ready_i,
-  output logic [SumBits-1:0]    sums_row_o,
+  output logic [SumBits-1:0]    sums_at_o,       // its first one
   input  logic                  data_valid_i,
   output logic                  data_ready_o,
   input  logic [Lanes*32-1:0]   data_i,
@@ -137,7 +136,6 @@ module systole_store_path #(
   assign tensor_fits   = m[31:16] == '0 && vectors[SizeBits-1:16] == '0 &&
                          tensor_words <= SizeBits'(OperandWords);
   assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
-                         c[RowLanes-1:0] == '0 && c_pitch[RowLanes-1:0] == '0 &&
                          usable && (!parameters || n <= MostColumns) &&
                          (!asked_row_wise || rows_fit) && (!asked_tensor || tensor_fits);
   assign unused_fields = ^{command_i, c, c_pitch};
@@ -194,8 +192,8 @@ module systole_store_path #(
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .entry_i,
     .move_i      (move),
     .chain_i     (command_slot_i),
-    .c_i         (c[RowLanes+:SumBits]),
-    .c_pitch_i   (c_pitch[RowLanes+:SumBits]),
+    .c_i         (c[SumBits-1:0]),
+    .c_pitch_i   (c_pitch[SumBits-1:0]),
     .m_i         (m[CountBits-1:0]),
     .n_i         (n[CountBits-1:0]),
     .to_i        (move ? DramBits'(command_i[448+:32]) : command_i[128+:DramBits]),
@@ -222,7 +220,7 @@ module systole_store_path #(
     .code_stage_o(code_stage),
     .code_word_o (code_word),
     .code_i      (code),
-    .sums_valid_o, .sums_ready_i, .sums_row_o, .data_valid_i, .data_ready_o, .data_i,
+    .sums_valid_o, .sums_ready_i, .sums_at_o, .data_valid_i, .data_ready_o, .data_i,
     .parameters_valid_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
     .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,

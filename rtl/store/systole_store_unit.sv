@@ -23,7 +23,7 @@ module systole_store_unit #(
   parameter  int unsigned Outstanding    = 4,
   parameter  int unsigned DramBits       = 40,
   parameter  int unsigned AddrBits       = 12,  // of a byte in the scratchpad
-  parameter  int unsigned SumBits        = 8,   // of a row in the accumulator
+  parameter  int unsigned SumBits        = 10,  // of a sum in the accumulator
   parameter  int unsigned CountBits      = 24,
   localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
   localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
@@ -45,7 +45,7 @@ module systole_store_unit #(
   input  logic [Queue-1:0]      entry_i,
   input  logic                  move_i,          // into the scratchpad, not to memory
   input  logic [SlotBits-1:0]   chain_i,
-  input  logic [SumBits-1:0]    c_i,             // rows of the accumulator
+  input  logic [SumBits-1:0]    c_i,             // sums
   input  logic [SumBits-1:0]    c_pitch_i,
   input  logic [CountBits-1:0]  m_i,             // at least 1, as n_i
   input  logic [CountBits-1:0]  n_i,
@@ -84,10 +84,10 @@ module systole_store_unit #(
   output logic [3:0]            code_word_o,
   input  logic [63:0]           code_i,
 
-  // a row of the accumulator, and then its sums
+  // a vector of sums in the accumulator, and then these
   output logic                  sums_valid_o,
   input  logic                  sums_ready_i,
-  output logic [SumBits-1:0]    sums_row_o,
+  output logic [SumBits-1:0]    sums_at_o,       // its first one
   input  logic                  data_valid_i,
   output logic                  data_ready_o,
   input  logic [Lanes*32-1:0]   data_i,
@@ -288,7 +288,7 @@ module systole_store_unit #(
   assign sums_take    = sums_valid_o && sums_ready_i;
   assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
 
-  systole_row_passes #(.AtBits(SumBits), .CountBits(CountBits)) u_sums (
+  systole_row_passes #(.AtBits(SumBits), .Step(Lanes), .CountBits(CountBits)) u_sums (
     .clk_i, .rst_ni,
     .start_i  (start),
     .passes_i,
@@ -298,7 +298,7 @@ module systole_store_unit #(
     .pitch_i  (c_pitch),
     .valid_o  (reading),
     .step_i   (sums_take),
-    .at_o     (sums_row_o),
+    .at_o     (sums_at_o),
     .next_at_o(unused_next),
     .row_end_o(read_row_end),
     .last_o   (read_last)

@@ -46,8 +46,6 @@ constexpr std::array<std::string_view, 26> kBuiltKeys = {"core.load_queue",
 /// Columns of a row that a row-wise unit takes: MaxCols of rtl/common/systole_pkg.sv.
 constexpr std::uint32_t kRowColumns = 65'536;
 
-constexpr const char* kSumsInRows = "sums that do not begin at rows of the accumulator";
-
 std::string stage_problem(const hw::Chain& chain, std::size_t index) {
   const hw::Stage& stage = chain.stages[index];
   const bool last = index + 1 == chain.stages.size();
@@ -92,14 +90,13 @@ std::string problem_of(const hw::cmd::Load& load, bool sums) {
   if (load.window) return "a window";
   if (load.packed) return "weights of four bits";
   if (load.pre) return "stages before the anchor";
-  if (sums && !in_rows(load.to)) return kSumsInRows;
+  if (sums && !in_rows(load.to)) return "sums that do not begin at rows of the accumulator";
   return "";
 }
 
 std::string problem_of(const hw::cmd::Result& result, const hw::Program& program) {
   const hw::Chain& chain = hw::chain_of(result.chain, program);
   if (const std::string problem = chain_problem(chain); !problem.empty()) return problem;
-  if (!in_rows(result.from)) return kSumsInRows;
   if (hw::parameter_words(chain) != 0 && result.n > CoreRtl::kParameterColumns) {
     return "parameters of " + std::to_string(result.n) + " columns, expected up to " +
            std::to_string(CoreRtl::kParameterColumns);
@@ -122,9 +119,7 @@ std::string problem_of(const hw::Command& command, const hw::Program& program) {
   if (const auto* const load = command.as<hw::cmd::Load>()) {
     return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator);
   }
-  if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
-    return in_rows(matmul->c) ? "" : kSumsInRows;
-  }
+  if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();
     if (store != nullptr && store->encoder) return "an encoder";

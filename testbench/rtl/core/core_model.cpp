@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/array/sum_ports.h"
 #include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
@@ -41,8 +42,8 @@ hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t starte
   command.a_pitch = matmul.a.pitch;
   command.b = matmul.b.address;
   command.b_pitch = matmul.b.pitch;
-  command.c = matmul.c.address / Core::kSize;
-  command.c_pitch = matmul.c.pitch / Core::kSize;
+  command.c = matmul.c.address;
+  command.c_pitch = matmul.c.pitch;
   command.accumulate = matmul.accumulate;
   command.b_transposed = matmul.b_transposed;
   return command;
@@ -54,8 +55,8 @@ hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started
   store.started = started;
   store.m = result.m;
   store.n = result.n;
-  store.c = result.from.address / Core::kSize;
-  store.c_pitch = result.from.pitch / Core::kSize;
+  store.c = result.from.address;
+  store.c_pitch = result.from.pitch;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
   store.tensor = result.chain.tensor.address;
@@ -103,30 +104,9 @@ struct CorePass {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
            same(sums(), next.sums(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
-             return a.cycle == b.cycle && a.row == b.row;
+             return a.cycle == b.cycle && a.at == b.at;
            });
   }
-};
-
-/// Cycles in which a reader of a bank of the accumulator has no port: a row is written there, and
-/// the array fetches another one.
-class AccumulatorPorts {
- public:
-  explicit AccumulatorPorts(const std::vector<hw::SumWrite>& sums) {
-    for (std::size_t i = 1; i < sums.size(); ++i) {
-      const hw::SumWrite &before = sums[i - 1], &sum = sums[i];
-      const bool both = sum.accumulate && before.cycle + 1 == sum.cycle;
-      if (both && bank(before.row) == bank(sum.row)) taken_.push_back({sum.cycle, bank(sum.row)});
-    }
-  }
-  [[nodiscard]] bool none(std::uint64_t cycle, std::uint64_t row) const {
-    return std::binary_search(taken_.begin(), taken_.end(), std::make_pair(cycle, bank(row)));
-  }
-
- private:
-  static std::uint64_t bank(std::uint64_t row) { return row / kSumBankRows % Core::kSumBanks; }
-
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;
 };
 
 class CorePasses {
@@ -169,7 +149,7 @@ class CorePasses {
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
       commands.push_back(store_command(command, last.run.commands[i].started));
     }
-    const AccumulatorPorts ports(last.sums());
+    const hw::SumPorts ports({Core::kSize, Core::kSumBanks, kSumBankRows}, last.sums());
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{
         Core::kSize,
@@ -184,7 +164,7 @@ class CorePasses {
         {[&](std::uint64_t cycle, std::uint64_t address) {
            return serve(cycle, address, Core::kBeatBytes);
          },
-         serve, [&ports](std::uint64_t cycle, std::uint64_t row) { return ports.none(cycle, row); },
+         serve, [&ports](std::uint64_t cycle, std::uint64_t at) { return ports.none(cycle, at); },
          memory.stores, memory.operands});
   }
 
@@ -251,8 +231,7 @@ class CorePasses {
         std::uint64_t free = read.released;
         if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
           times.completed = free =
-              sums.run(read.completed, load->m, load->n, load->to.address / Core::kSize,
-                       load->to.pitch / Core::kSize);
+              sums.run(read.completed, load->m, load->n, load->to.address, load->to.pitch);
         }
         const std::uint64_t completed = times.completed - at.started;
         schedule.run(free - at.started, completed, completed);

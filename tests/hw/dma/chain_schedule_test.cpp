@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace systole::hw {
 namespace {
 
@@ -28,46 +30,63 @@ ProgramHeader header_with(std::uint32_t commands, std::uint32_t chains, std::uin
 
 // Chains 1 and 5 have the same of four slots.
 TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
-  const ProgramHeader header = header_with(2, 8, 80);
-  FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
+  const ProgramHeader header = header_with(8, 8, 80);
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 8, 0, 8);
   fetch.start(0);
   ASSERT_EQ(fetch.arrival(0), kWay);
   ChainSchedule chains(header, 4, 2);
   const std::uint64_t words = 10;
   const auto from = [&](std::uint64_t seen) { return seen + 1 + kWay + words + 3; };
-  EXPECT_EQ(chains.ready(fetch, 1, kWay, 0), from(kWay));
-  EXPECT_EQ(chains.ready(fetch, 1, 100, 500), 100U) << "it is there";
-  EXPECT_EQ(chains.ready(fetch, 2, 200, 500), from(200)) << "an empty slot";
-  EXPECT_EQ(chains.ready(fetch, 5, 300, 500), from(500))
+  EXPECT_EQ(chains.ready(fetch, 1, kWay, kWay, 0), from(kWay));
+  EXPECT_EQ(chains.ready(fetch, 1, kWay, 100, 500), 100U) << "it is there";
+  EXPECT_EQ(chains.ready(fetch, 2, kWay, 200, 500), 200U) << "an empty slot: it came before";
+  EXPECT_EQ(chains.ready(fetch, 5, kWay, 300, 500), from(500))
       << "a command in flight has that of chain 1";
-  EXPECT_EQ(chains.ready(fetch, 1, 600, 500), from(600)) << "it has been replaced";
+  EXPECT_EQ(chains.ready(fetch, 1, kWay, 600, 500), from(600)) << "it has been replaced";
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, kWay, 700, 500), 700U);
   ASSERT_EQ(fetch.requests().size(), 5U);
   const std::uint32_t read[] = {1, 2, 5, 1};
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(fetch.requests()[i + 1].address, header.chain(read[i]));
     EXPECT_EQ(fetch.requests()[i + 1].bytes, 80U);
   }
+  const std::uint64_t there = kWay + 1 + kWay;
+  EXPECT_EQ(fetch.requests()[2].issued, there + 4) << "two are looked at after it, then it asks";
 }
 
 TEST(ChainSchedule, LeavesOutWhatACoreCannotHold) {
   FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
   fetch.start(0);
   ChainSchedule chains(header_with(2, 1, 8 + 72 * 40), 4, 2);
-  EXPECT_EQ(chains.ready(fetch, 0, kWay, 0), kWay + 1 + kWay + 19 + 3);
+  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), kWay + 1 + kWay + 19 + 3);
   EXPECT_EQ(fetch.requests()[1].bytes, 8U + 72 * 2);
 }
 
-// The second chunk can be asked for when the first has arrived, and so goes before the record that
-// the first command wants a cycle later.
+// A record of 37 words leaves its buffer while the next one arrives, which then has to wait.
+TEST(ChainSchedule, LetsOneRecordLeaveWhileTheNextOneArrives) {
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
+  fetch.start(0);
+  ASSERT_EQ(fetch.arrival(1), kWay);
+  ChainSchedule chains(header_with(2, 2, 8 + 72 * 4), 4, 4);
+  const std::uint64_t there = kWay + 1 + kWay, left = there + 37 + 3;
+  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), left);
+  EXPECT_EQ(chains.ready(fetch, 1, kWay, left + 1, 0), left + 37 + 3);
+  EXPECT_EQ(fetch.requests()[2].issued, there + 3);
+}
+
+// All commands of the first chunk have been looked at before the second one is asked for.
 TEST(ChainSchedule, SharesThePortWithTheCommands) {
   FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 4);
   fetch.start(0);
   ASSERT_EQ(fetch.arrival(0), kWay);
   ChainSchedule chains(header_with(4, 1, 80), 4, 2);
-  EXPECT_EQ(chains.ready(fetch, 0, kWay, 0), kWay + 1 + kWay + 10 + 3);
+  const std::uint64_t there = kWay + 1 + kWay;
+  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), there + 10 + 3);
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, kWay, 100, 0), 100U);
+  EXPECT_EQ(fetch.arrival(2), there + 3 + kWay);
   ASSERT_EQ(fetch.requests().size(), 3U);
-  EXPECT_EQ(fetch.requests()[1].issued, kWay) << "commands";
-  EXPECT_EQ(fetch.requests()[2].issued, kWay + 1) << "the record";
+  EXPECT_EQ(fetch.requests()[1].issued, kWay + 1) << "the record";
+  EXPECT_EQ(fetch.requests()[2].issued, there + 3) << "commands";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ StoreSurroundings nothing_around() {
   around.write = [](std::uint64_t cycle, std::uint64_t /*address*/, std::uint64_t /*bytes*/) {
     return cycle + 1;
   };
-  around.no_port = [](std::uint64_t /*cycle*/, std::uint64_t /*row*/) { return false; };
+  around.no_port = [](std::uint64_t /*cycle*/, std::uint64_t /*at*/) { return false; };
   around.memory.takes = around.memory.takes_data = [](std::uint64_t /*cycle*/) { return true; };
   around.memory.done = [](const WriteRequest& request) { return request.sent + 10; };
   around.operands.takes = [](std::uint64_t /*cycle*/) { return true; };

@@ -158,12 +158,15 @@ class RandomCore {
         any(0, 7) == 0 ? memory - length : any(0, static_cast<std::int64_t>(memory - length)));
     return tile;
   }
-  hw::LocalTile sums(std::uint32_t rows, std::uint32_t cols) {
+  /// Sums in the accumulator, which begin at a row of it and are whole rows apart, or anywhere.
+  hw::LocalTile sums(std::uint32_t rows, std::uint32_t cols, bool in_rows) {
+    const std::uint32_t unit = in_rows ? CoreRtl::kSize : 1;
+    const std::uint32_t width = (cols + unit - 1) / unit * unit;
     hw::LocalTile tile;
-    tile.pitch = (cols + 3) / 4 * 4 + 4 * static_cast<std::uint32_t>(any(0, 2));
-    const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + (cols + 3) / 4 * 4;
-    tile.address = 4 * static_cast<std::uint32_t>(
-                           any(0, static_cast<std::int64_t>((CoreRtl::kSums - length) / 4)));
+    tile.pitch = width + unit * static_cast<std::uint32_t>(any(0, 2));
+    const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + width;
+    const auto most = static_cast<std::int64_t>((CoreRtl::kSums - length) / unit);
+    tile.address = unit * static_cast<std::uint32_t>(any(0, 7) == 0 ? most : any(0, most));
     return tile;
   }
 
@@ -216,7 +219,7 @@ class RandomCore {
     load.n = size(14);
     load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
-    load.to = sums(load.m, load.n);
+    load.to = sums(load.m, load.n, true);
     return command;
   }
 
@@ -231,7 +234,7 @@ class RandomCore {
     matmul.b = matmul.b_transposed
                    ? tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.n, matmul.k)
                    : tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
-    matmul.c = sums(matmul.m, matmul.n);
+    matmul.c = sums(matmul.m, matmul.n, any(0, 1) == 0);
     matmul.a_unsigned = any(0, 1) != 0;
     matmul.accumulate = any(0, 1) != 0;
     return command;
@@ -246,7 +249,7 @@ class RandomCore {
     const hw::Chain& chain = program.chains[result.chain.chain];
     result.m = size(8);
     result.n = size(14);
-    result.from = sums(result.m, result.n);
+    result.from = sums(result.m, result.n, any(0, 1) == 0);
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
     result.chain.parameters = static_cast<std::uint32_t>(
         any(0, static_cast<std::int64_t>(CoreRtl::kScratchpadBytes - 4 * words)));

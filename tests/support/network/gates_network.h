@@ -9,6 +9,7 @@
 #include "mapper/mapping.h"
 #include "mapper/program_file.h"
 #include "support/network/encoder_run.h"
+#include "testbench/rtl/core/core_rtl.h"
 
 /// Networks for the gates of a core: what goes into memory, what comes out, and what ran.
 namespace systole::test {
@@ -30,6 +31,7 @@ inline hw::MemoryImage image_of(const Workload& workload, const mapper::Mapping&
 /// What networks that ran in the gates were made of.
 struct GatesContents {
   std::size_t networks = 0, transposed = 0;
+  std::size_t beside_rows = 0;  ///< products whose sums do not all begin at rows of the accumulator
   std::map<hw::Opcode, std::size_t> commands;
   std::set<hw::StageOp> stages;
 
@@ -39,6 +41,8 @@ struct GatesContents {
       ++commands[command.opcode()];
       if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
         transposed += matmul->b_transposed ? 1 : 0;
+        const std::uint32_t lanes = testbench::CoreRtl::kSize;
+        beside_rows += matmul->c.address % lanes != 0 || matmul->c.pitch % lanes != 0 ? 1 : 0;
       }
     }
     for (const hw::Chain& chain : mapping.program.chains) {

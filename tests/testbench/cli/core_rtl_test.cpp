@@ -34,10 +34,10 @@ void expect_equal_bytes(const json& document) {
 }
 
 TEST(CoreInRtl, SaysWhenEachCommandRanInGatesAndModel) {
-  const json document = gates_run(std::string(kLayer) + "-l 6 --heads 1 --check -n 2");
+  const json document = gates_run(std::string(kLayer) + "-l 5 --heads 2 --check -n 2");
   expect_equal_bytes(document);
   const json& gates = document["gates"];
-  EXPECT_EQ(gates["compared_bytes"], 2 * 6 * 8);
+  EXPECT_EQ(gates["compared_bytes"], 2 * 5 * 8);
   ASSERT_EQ(document["rtl"]["core"]["operations"], 2 * gates["commands"].size());
   json kinds = json::object();
   std::uint64_t last = 0;

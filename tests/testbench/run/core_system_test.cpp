@@ -34,12 +34,11 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
   options.checked = true;
   const auto core = make_core_ports(options);
   std::map<hw::Opcode, GatesKind> kinds;
-  std::size_t layers = 0;
   for (std::uint32_t length = 3; length < 13; ++length) {
     const model::EncoderShape shape{1, 8, 1 + length % 2, 16, true, 0, false};
     const test::Workload workload = test::encoder_workload(shape, length, 1);
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
-    if (!core_program_problem(mapping.program).empty()) continue;
+    ASSERT_EQ(core_program_problem(mapping.program), "");
     const SimulationResult model = workload.simulate(mapping, machine);
     test::fresh_kernel();
     CoreOnBus gates(machine, *core);
@@ -54,13 +53,11 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     ASSERT_EQ(layer.differing, 0U) << length << " tokens";
     ASSERT_EQ(layer.counts().mismatches, 0U) << length << " tokens";
     EXPECT_GT(layer.bytes, 0U);
-    ++layers;
     add_kinds(layer, kinds);
     std::printf("%u tokens, %u heads: %zu commands, gates %llu cycles, model %llu\n", length,
                 shape.heads, layer.commands.size(), static_cast<unsigned long long>(layer.gates),
                 static_cast<unsigned long long>(layer.model));
   }
-  EXPECT_GT(layers, 5U);
   for (const auto& [opcode, kind] : kinds) {
     std::printf(
         "%s: %llu commands, gates %llu cycles, model %llu\n",
