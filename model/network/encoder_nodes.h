@@ -19,7 +19,8 @@ struct BlockScales {
 ///   linear(name, layer, x, use, scale), part(layer, first, count) of its outputs,
 ///   norm(name, norm, x), gelu(name, block, x, scale),
 ///   attention(name, block, q, k, v, scale), link(prefix, operand, link, x),
-///   add(name, identity, branch, factor, scale), scales(block).
+///   add(name, identity, branch, factor, scale), scales(block),
+///   cross(prefix, cross, stream) of a decoder's attention to an encoder.
 /// `use` is where the result of a linear layer goes: to an operand of 8 bits, to a function of 16
 /// bits, or to a branch.
 enum class LinearUse : std::uint8_t { kOperand, kWide, kBranch, kStream, kLogits };
@@ -50,6 +51,7 @@ std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& 
   std::string stream = leaves.add(prefix + "attn.residual", in, attended, leaves.identity1(block),
                                   scales.attention_residual);
   if (post) stream = leaves.norm(prefix + "norm1", block.norm1, stream);
+  if (block.cross) stream = leaves.cross(prefix + "cross.", *block.cross, stream);
   const std::string normed2 = post ? stream : leaves.norm(prefix + "norm2", block.norm2, stream);
   const std::string hidden =
       leaves.linear(prefix + "mlp.fc1", block.fc1, normed2, LinearUse::kOperand, scales.gelu_in);
