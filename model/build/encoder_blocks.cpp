@@ -81,8 +81,8 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
                              block.attention_identity, block.scales.attention_residual);
   if (post) stream = layer_norm(prefix + "norm1", stream, block.norm1);
   if (block.cross) {
-    const View taken = cross_attention(prefix + "cross.", index,
-                                       layer_norm(prefix + "cross.norm", stream, block.cross->norm));
+    const View taken = cross_attention(
+        prefix + "cross.", index, layer_norm(prefix + "cross.norm", stream, block.cross->norm));
     stream = add_residual(prefix + "cross.proj", prefix + "cross.residual", taken, stream, {},
                           block.cross->scales.residual);
   }
@@ -150,8 +150,8 @@ EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& pr
   const View now = linear(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
                           hw::DType::kS8);
   for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
-    builder_.stage_to(cache_name(rows_, index, s) + ".append", rows_of_part(now, s, rows_.sequences),
-                      clamp_stage(kOperandBits), rows[s]);
+    builder_.stage_to(cache_name(rows_, index, s) + ".append",
+                      rows_of_part(now, s, rows_.sequences), clamp_stage(kOperandBits), rows[s]);
   }
   return result;
 }
@@ -175,9 +175,7 @@ View EncoderBlocks::attention(const std::string& prefix, std::uint32_t index, Vi
     const std::string sequence =
         rows_.sequences == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
     for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
-      const auto of_head = [&](View view) {
-        return columns_of(view, h * head_width, head_width);
-      };
+      const auto of_head = [&](View view) { return columns_of(view, h * head_width, head_width); };
       const auto of_sequence = [&](View view) {
         return rows_of_part(of_head(view), s, rows_.sequences);
       };

@@ -20,9 +20,9 @@ Gpt2Names::Gpt2Names(const std::string& prefix)
 Gpt2Names::Layer Gpt2Names::layer(std::uint32_t index) const {
   const std::string name = layers + std::to_string(index) + ".";
   const std::string cross = name + "crossattention.";
-  return {name + "ln_1",     name + "attn.c_attn",   name + "attn.c_proj", name + "ln_2",
-          name + "mlp.c_fc", name + "mlp.c_proj",    name + "ln_cross_attn",
-          cross + "q_attn",  cross + "c_attn",       cross + "c_proj"};
+  return {name + "ln_1",     name + "attn.c_attn", name + "attn.c_proj",   name + "ln_2",
+          name + "mlp.c_fc", name + "mlp.c_proj",  name + "ln_cross_attn", cross + "q_attn",
+          cross + "c_attn",  cross + "c_proj"};
 }
 
 TextShape shape_of_tables(const CheckpointReader& reader, const std::string& word,

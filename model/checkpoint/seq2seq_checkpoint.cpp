@@ -55,9 +55,9 @@ Seq2SeqCheckpoint load_seq2seq_checkpoint(const std::string& path) {
   }
   checkpoint.output.inputs = shape.encoder.width;
   checkpoint.output.outputs = shape.vocabulary;
-  checkpoint.output.weight = file.has(kSeq2SeqHead)
-                                 ? reader.read(kSeq2SeqHead, {shape.vocabulary, shape.encoder.width})
-                                 : checkpoint.decoder.word;
+  checkpoint.output.weight =
+      file.has(kSeq2SeqHead) ? reader.read(kSeq2SeqHead, {shape.vocabulary, shape.encoder.width})
+                             : checkpoint.decoder.word;
   checkpoint.output.bias.assign(shape.vocabulary, 0.0);
   checkpoint.tokens.begin =
       special_token(file, "begin", "decoder_start_token_id", shape.vocabulary);

@@ -64,8 +64,8 @@ FloatBlocks::FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> bloc
                        std::nullopt});
     if (block.cross) {
       FloatCross& cross = *block.cross;
-      blocks_.back().cross = Cross{PackedLinear(cross.query), PackedLinear(cross.key_value),
-                                   PackedLinear(cross.proj)};
+      blocks_.back().cross =
+          Cross{PackedLinear(cross.query), PackedLinear(cross.key_value), PackedLinear(cross.proj)};
       for (FloatLinear* layer : {&cross.query, &cross.key_value, &cross.proj}) *layer = {};
     }
     // One copy of the weights is enough.
@@ -139,8 +139,8 @@ FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
   show(observer, Site::kQkv, layer, qkv, cols);
   const Columns value{qkv.data() + 2 * query_width, cols};
   const auto heads = [&](Columns query, Columns key) {
-    return attend(
-        layer, {query, key, value, tokens, tokens, shape_.causal, &layers_[layer].keep}, observer);
+    return attend(layer, {query, key, value, tokens, tokens, shape_.causal, &layers_[layer].keep},
+                  observer);
   };
   if (!block.query_link) return heads({qkv.data(), cols}, {qkv.data() + query_width, cols});
   const FloatRows query = decode(*block.query_link, columns(qkv, cols, 0, query_width), layer,
@@ -155,8 +155,7 @@ void FloatBlocks::add_cross(std::size_t layer, FloatRows& stream, const FloatRow
   static const std::vector<std::uint8_t> kNoMask;
   const std::size_t width = shape_.width;
   const Cross& cross = *blocks_[layer].cross;
-  const FloatRows normed =
-      layer_norm(layers_[layer].cross->norm, stream, options_.norm_epsilon);
+  const FloatRows normed = layer_norm(layers_[layer].cross->norm, stream, options_.norm_epsilon);
   show(observer, Site::kCrossNorm, layer, normed, width);
   const FloatRows query = cross.query.apply(normed);
   show(observer, Site::kCrossQuery, layer, query, width);

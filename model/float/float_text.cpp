@@ -19,8 +19,7 @@ FloatText::FloatText(const TextCheckpoint& checkpoint)
 }
 
 FloatRows FloatText::hidden(const std::vector<std::int32_t>& ids, ActivationObserver* observer,
-                            const std::vector<std::int32_t>& types,
-                            const FloatRows* memory) const {
+                            const std::vector<std::int32_t>& types, const FloatRows* memory) const {
   const std::size_t width = shape().encoder.width;
   if (ids.empty() || ids.size() > shape().positions) {
     throw std::invalid_argument("FloatText: no tokens, or more than positions");

@@ -181,8 +181,8 @@ std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
   encoder.folded_encoders = found.folded_encoders;
   if (memory != nullptr) *memory = found.memory;
   if (memory == nullptr && !found.memory.empty()) {
-    walk.file().fail(place, "its blocks attend to another text, expected input " +
-                                std::string(kTargetIds));
+    walk.file().fail(
+        place, "its blocks attend to another text, expected input " + std::string(kTargetIds));
   }
   return found.entry;
 }

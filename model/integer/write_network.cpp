@@ -123,14 +123,13 @@ class IntegerLeaves {
     const std::string key = operand("key", part(cross.key_value, 0, width), memory_, scales.key);
     const std::string value =
         operand("value", part(cross.key_value, width, width), memory_, scales.value);
-    const std::string context =
-        writer_.node(prefix + "context", "attention", {query, key, value},
-                     {"s8", {rows_, width}, scales.context},
-                     {{"heads", encoder_.shape.heads},
-                      {"causal", false},
-                      {"score", factor_json(cross.score)},
-                      {"exp_to_code", factor_json(encoder_.exp_to_code)},
-                      {"context", factor_json(cross.context)}});
+    const std::string context = writer_.node(prefix + "context", "attention", {query, key, value},
+                                             {"s8", {rows_, width}, scales.context},
+                                             {{"heads", encoder_.shape.heads},
+                                              {"causal", false},
+                                              {"score", factor_json(cross.score)},
+                                              {"exp_to_code", factor_json(encoder_.exp_to_code)},
+                                              {"context", factor_json(cross.context)}});
     const std::string attended =
         linear(prefix + "proj", cross.proj, context, LinearUse::kBranch, 0.0);
     return add(prefix + "residual", stream, attended, {}, scales.residual);
@@ -273,9 +272,8 @@ void write_network(const IntegerText& text, const std::string& path) {
 void write_network(const IntegerSeq2Seq& network, const std::string& path) {
   NetworkWriter writer(network.name, network.source);
   writer.set_datapath(datapath_metadata(network.encoder.encoder.datapath));
-  writer.set_architecture({{"family", kSeq2SeqFamily},
-                           {"begin", network.tokens.begin},
-                           {"end", network.tokens.end}});
+  writer.set_architecture(
+      {{"family", kSeq2SeqFamily}, {"begin", network.tokens.begin}, {"end", network.tokens.end}});
   writer.set_prefix("encoder.");
   IntegerLeaves encoder(writer, network.encoder.encoder, kTokens);
   const std::string memory = write_text(writer, encoder, network.encoder, "input_ids");

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "hw/number/dyadic.h"
 #include "model/metadata/vit_shape.h"
@@ -131,15 +132,16 @@ const NetworkNode& read_cross(const NetworkWalk& walk, Leaves& leaves, const Net
   nodes.attention = &walk.before(*nodes.proj, "attention");
   std::string memory;
   const NetworkNode* before = &add;
-  const bool projected = walk.made_by(nodes.attention->inputs[0], "linear") &&
-                         walk.made_by(nodes.attention->inputs[1], "linear");
+  const std::vector<std::string>& operands = nodes.attention->inputs;
+  const bool projected = std::all_of(operands.begin(), operands.begin() + 3,
+                                     [&](const auto& x) { return walk.made_by(x, "linear"); });
   if (projected && !common.shape.post_norm) {
-    nodes.query = &walk.before(*nodes.attention, "linear");
-    nodes.key = &walk.before(*nodes.attention, "linear", 1);
-    if (nodes.query->inputs[0] != nodes.key->inputs[0]) {
-      nodes.value = &walk.before(*nodes.attention, "linear", 2);
+    nodes.query = walk.file().producer(operands[0]);
+    nodes.key = walk.file().producer(operands[1]);
+    nodes.value = walk.file().producer(operands[2]);
+    if (nodes.query->inputs[0] != nodes.key->inputs[0] &&
+        nodes.key->inputs[0] == nodes.value->inputs[0]) {
       memory = nodes.key->inputs[0];
-      walk.require_same_input(*nodes.value, memory);
       if (nodes.attention->attributes.at("causal").template get<bool>()) {
         walk.file().fail(*nodes.attention, "attribute 'causal': expected false of another text");
       }

@@ -106,8 +106,8 @@ hw::Dyadic BlockQuantiser::score_factor(const std::string& name, double query, d
 
 hw::Dyadic BlockQuantiser::context_factor(const std::string& name, double value,
                                           double context) const {
-  return layers_.factor(
-      name, std::ldexp(value, -context_fraction_bits(options_.datapath)) / context);
+  return layers_.factor(name,
+                        std::ldexp(value, -context_fraction_bits(options_.datapath)) / context);
 }
 
 IntegerCross BlockQuantiser::cross(std::size_t i, double in_scale) const {

@@ -46,8 +46,7 @@ double BeamSearch::Text::score() const {
   return count == 0 ? 0.0 : sum / static_cast<double>(count);
 }
 
-BeamSearch::BeamSearch(std::size_t beams, std::int32_t end)
-    : beams_(beams), end_(end), open_(1) {
+BeamSearch::BeamSearch(std::size_t beams, std::int32_t end) : beams_(beams), end_(end), open_(1) {
   if (beams == 0) throw std::invalid_argument("beam search: expected a beam");
 }
 

@@ -6,10 +6,10 @@
 
 namespace systole::model {
 
-/// Search for the text of the largest probability, with the `beams` best beginnings kept after every
-/// token. Each has a slot, from 0, where a machine keeps what belongs to it: one continuation of a
-/// beginning stays in its slot, the others take those of beginnings that were given up.
-/// With one beam it is the likeliest token each time.
+/// Search for the text of the largest probability, with the `beams` best beginnings kept after
+/// every token. Each has a slot, from 0, where a machine keeps what belongs to it: one continuation
+/// of a beginning stays in its slot, the others take those of beginnings that were given up. With
+/// one beam it is the likeliest token each time.
 ///
 /// A text ends with the token `end`, and the search when `beams` texts have ended. Of these and, if
 /// it is stopped before, of the beginnings, the best is that of the largest sum of log2 of
@@ -27,8 +27,8 @@ class BeamSearch {
   /// What the beginnings go on with, by slot, from the logits after them, a row of each slot:
   /// integers in steps of `scale`. Before the first call all slots hold the same beginning, so that
   /// each is its own parent. Nothing once the search is over.
-  [[nodiscard]] std::vector<Continuation> step(
-      const std::vector<std::vector<std::int32_t>>& logits, double scale);
+  [[nodiscard]] std::vector<Continuation> step(const std::vector<std::vector<std::int32_t>>& logits,
+                                               double scale);
 
   /// The best text so far, without `end`.
   [[nodiscard]] std::vector<std::int32_t> best() const;
@@ -38,7 +38,7 @@ class BeamSearch {
  private:
   struct Text {
     std::vector<std::int32_t> tokens;
-    double sum = 0.0;     ///< log2 of its probability
+    double sum = 0.0;  ///< log2 of its probability
     bool ended = false;
     [[nodiscard]] double score() const;
   };

@@ -146,8 +146,10 @@ TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
 TextPairs load_text_pairs(const std::string& path, const TextShape& encoder,
                           const TextShape& decoder, std::int32_t begin) {
   const Safetensors file = Safetensors::open(path);
-  TextPairs pairs = {load_token_ids(path, encoder), read_texts(file, kTarget, kTargetMask, decoder)};
-  if (!pairs.source.types.empty()) fail_tensor(file, kTypes, "of an encoder-decoder: expected none");
+  TextPairs pairs = {load_token_ids(path, encoder),
+                     read_texts(file, kTarget, kTargetMask, decoder)};
+  if (!pairs.source.types.empty())
+    fail_tensor(file, kTypes, "of an encoder-decoder: expected none");
   if (pairs.target.count != pairs.source.count) {
     fail_tensor(file, kTarget,
                 std::to_string(pairs.target.count) + " texts, expected " +

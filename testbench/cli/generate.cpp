@@ -274,7 +274,7 @@ int run(const GenerateOptions& options) {
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App& command =
-      *app.add_subcommand("generate", "generate text: GPT-2 on a ring, Llamas, encoder-decoders");
+      *app.add_subcommand("generate", "generate text: GPT-2, Llamas, encoder-decoders");
   command
       .add_option("-m,--machine", options->machine.machine,
                   "default: dfx; of a Llama transformer, wider")

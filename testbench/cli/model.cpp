@@ -258,20 +258,6 @@ Accuracy text_accuracy(const ModelOptions& options, const std::string& name,
   return measure_accuracy(text, checkpoint, model::load_token_ids(options.input, text.shape));
 }
 
-/// Of an encoder-decoder, on the texts of --input.
-Accuracy seq2seq_accuracy(const ModelOptions& options, const std::string& name,
-                          const std::string& checkpoint) {
-  const model::IntegerSeq2Seq network = model::load_integer_seq2seq(model::find_model(name));
-  if (options.input.empty()) {
-    throw hw::InputError("--input: " + network.name +
-                         " is an encoder-decoder, expected a safetensors file with input_ids and "
-                         "decoder_input_ids");
-  }
-  return measure_accuracy(network, checkpoint,
-                          model::load_text_pairs(options.input, network.encoder.shape,
-                                                 network.decoder.shape, network.tokens.begin));
-}
-
 int show_accuracy(const ModelOptions& options) {
   const std::vector<std::string> names =
       options.model.empty() ? model::model_names() : std::vector{options.model};
@@ -298,9 +284,11 @@ int show_accuracy(const ModelOptions& options) {
   for (const std::string& name : names) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
-    const Accuracy accuracy = texts   ? text_accuracy(options, name, checkpoint)
-                              : pairs ? seq2seq_accuracy(options, name, checkpoint)
-                                      : picture_accuracy(name, checkpoint, pictures);
+    const Accuracy accuracy =
+        texts   ? text_accuracy(options, name, checkpoint)
+        : pairs ? measure_accuracy(model::load_integer_seq2seq(model::find_model(name)), checkpoint,
+                                   options.input)
+                : picture_accuracy(name, checkpoint, pictures);
     const bool holds = shipped ? accuracy.holds() : accuracy.keeps();
     all_hold = all_hold && holds;
     table.add({name, std::to_string(accuracy.inputs), fmt::format("{:.2f}", 100 * accuracy.real),

@@ -243,7 +243,8 @@ void add_quantise_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<QuantiseOptions>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
   command
-      .add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT, GPT-2, both, Llama, CNN")
+      .add_option("checkpoint", options->checkpoint,
+                  "real-valued: ViT, BERT, GPT-2, both, Llama, CNN")
       ->type_name("NAME|FILE")
       ->required();
   command.add_option("-o,--out", options->out, "the integer model")

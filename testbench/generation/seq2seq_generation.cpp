@@ -38,9 +38,8 @@ Bytes run_encoder(const hw::Machine& machine, const model::IntegerSeq2Seq& netwo
   SimulationOptions options;
   options.check = task.check;
   options.bounds = false;
-  const std::vector<std::uint8_t> input =
-      embedding_bytes(model::embed_tokens(network.encoder, task.source),
-                      graph.tensors[input_tensor(graph)].type);
+  const std::vector<std::uint8_t> input = embedding_bytes(
+      model::embed_tokens(network.encoder, task.source), graph.tensors[input_tensor(graph)].type);
   SimulationResult result = simulate(graph, mapper::map_graph(graph, machine), machine,
                                      tlm_model::make_models(machine), {input}, options);
   const std::vector<std::uint8_t> memory = result.outputs.front();
@@ -149,8 +148,8 @@ class Decoder {
         const auto parent = static_cast<std::uint32_t>(next_[slot].parent);
         if (parent == slot) continue;
         const auto cache = [&](std::uint32_t s) {
-          const model::TensorId id = model::find_tensor(
-              graph, model::seq2seq_cache_name(block, s, task_.beams));
+          const model::TensorId id =
+              model::find_tensor(graph, model::seq2seq_cache_name(block, s, task_.beams));
           return model::View{id, 0, 0, position_, graph.tensors[id].cols};
         };
         model::Node node;
@@ -230,8 +229,8 @@ Seq2SeqGeneration generate(const hw::Machine& machine, const model::IntegerSeq2S
   generation.copied_bytes = decoder.copied_bytes();
   generation.tokens = decoder.search().best();
   generation.score = decoder.search().best_score();
-  generation.decoder = measure(machine, network.name, run.macs() / run.inputs().size(), options,
-                               std::move(result));
+  generation.decoder =
+      measure(machine, network.name, run.macs() / run.inputs().size(), options, std::move(result));
   return generation;
 }
 
@@ -242,9 +241,9 @@ std::string generation_text(const Seq2SeqGeneration& generation) {
             fmt::format("{} ({} x {} array, {} MHz)", m.machine.name, m.machine.array.rows,
                         m.machine.array.cols, m.machine.core.clock_mhz));
   facts.add("model", m.model);
-  facts.add("tokens", fmt::format("{} read, {} written in {}", generation.source,
-                                  generation.tokens.size(),
-                                  counted(generation.steps.size(), "step")));
+  facts.add("tokens",
+            fmt::format("{} read, {} written in {}", generation.source, generation.tokens.size(),
+                        counted(generation.steps.size(), "step")));
   facts.add("search", fmt::format("{}, {:.4f} bits a token of the text",
                                   counted(generation.beams, "beam"), -generation.score));
   if (m.checked) {
@@ -258,10 +257,10 @@ std::string generation_text(const Seq2SeqGeneration& generation) {
   facts.add("encoder", fmt::format("{}, {}, {}", counted(generation.encoder.cycles, "cycle"),
                                    counted(generation.encoder.bytes, "byte"),
                                    with_prefix(generation.encoder.joules, "J")));
-  facts.add("a token", fmt::format("{} cycles, {} bytes, {}",
-                                   grouped_rounded(generation.cycles_per_token()),
-                                   grouped_rounded(generation.bytes_per_token()),
-                                   with_prefix(generation.joules_per_token(), "J")));
+  facts.add("a token",
+            fmt::format("{} cycles, {} bytes, {}", grouped_rounded(generation.cycles_per_token()),
+                        grouped_rounded(generation.bytes_per_token()),
+                        with_prefix(generation.joules_per_token(), "J")));
   if (generation.beams > 1) {
     facts.add("copies",
               fmt::format("{} of caches, {} and {}", generation.copies.size(),

@@ -12,8 +12,8 @@
 #include "testbench/report/measurement.h"
 #include "testbench/run/simulation.h"
 
-/// Text of an encoder-decoder on a machine with a systolic array: the encoder once, then the decoder
-/// one token after the other.
+/// Text of an encoder-decoder on a machine with a systolic array: the encoder once, then the
+/// decoder one token after the other.
 namespace systole::testbench {
 
 struct Seq2SeqTask {
@@ -36,11 +36,11 @@ struct Seq2SeqGeneration {
   Measurement decoder;  ///< of all steps, those that copy caches included
   std::size_t source = 0;
   std::uint32_t beams = 1;
-  std::vector<std::int32_t> tokens;  ///< of the best text, without the token that ends it
-  double score = 0.0;                ///< mean of log2 of the probability of its tokens
-  std::vector<std::uint64_t> steps;  ///< cycles of each token of the decoder
-  std::vector<std::uint64_t> copies; ///< cycles of each move of caches between two tokens
-  std::uint64_t copied_bytes = 0;    ///< of caches, each read and written once
+  std::vector<std::int32_t> tokens;   ///< of the best text, without the token that ends it
+  double score = 0.0;                 ///< mean of log2 of the probability of its tokens
+  std::vector<std::uint64_t> steps;   ///< cycles of each token of the decoder
+  std::vector<std::uint64_t> copies;  ///< cycles of each move of caches between two tokens
+  std::uint64_t copied_bytes = 0;     ///< of caches, each read and written once
 
   [[nodiscard]] std::uint64_t mismatches() const {
     return encoder.check.mismatches + decoder.mismatches();

@@ -181,7 +181,14 @@ double integer_accuracy(const model::IntegerSeq2Seq& network, const model::TextP
 }
 
 Accuracy measure_accuracy(const model::IntegerSeq2Seq& network, const std::string& checkpoint_path,
-                          const model::TextPairs& texts) {
+                          const std::string& texts_path) {
+  if (texts_path.empty()) {
+    throw hw::InputError("--input: " + network.name +
+                         " is an encoder-decoder, expected a safetensors file with input_ids and "
+                         "decoder_input_ids");
+  }
+  const model::TextPairs texts = model::load_text_pairs(
+      texts_path, network.encoder.shape, network.decoder.shape, network.tokens.begin);
   const model::Seq2SeqCheckpoint checkpoint = model::load_seq2seq_checkpoint(checkpoint_path);
   const model::FloatSeq2Seq real(checkpoint);
   if (!(real.encoder_shape() == network.encoder.shape) ||

@@ -60,8 +60,9 @@ inline constexpr double kLargestLoss = 0.006;
 [[nodiscard]] double integer_accuracy(const model::IntegerSeq2Seq& network,
                                       const model::TextPairs& texts,
                                       const std::function<void(std::size_t)>& progress = {});
+/// `texts_path`: of a file with them, --input of the command.
 [[nodiscard]] Accuracy measure_accuracy(const model::IntegerSeq2Seq& network,
                                         const std::string& checkpoint_path,
-                                        const model::TextPairs& texts);
+                                        const std::string& texts_path);
 
 }  // namespace systole::testbench

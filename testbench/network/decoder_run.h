@@ -77,8 +77,8 @@ class SteppedRun {
   /// until the next call.
   const mapper::Mapping& step(std::size_t inference);
   /// The mapping of other nodes on the same tensors, which run before the next step
-  /// (mapper::StepMapper::map_between()); the graph has them until then. They are no more than those
-  /// of a step.
+  /// (mapper::StepMapper::map_between()); the graph has them until then. They are no more than
+  /// those of a step.
   const mapper::Mapping& between(std::vector<model::Node> nodes);
   /// Moves the graph alone.
   void move(std::size_t inference) { move_(graph_, inference); }
