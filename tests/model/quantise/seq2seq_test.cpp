@@ -61,6 +61,32 @@ TEST(Seq2Seq, HasTransformersLogits) {
   }
 }
 
+// A token attends to all states of the encoder, also to those after its place.
+TEST(Seq2Seq, RealTokensSeeTheWholeMemory) {
+  test::Random random(13);
+  for (int round = 0; round < 10; ++round) {
+    test::RandomSeq2Seq made(random);
+    const TextCheckpoint& decoder = made.real().decoder;
+    const FloatBlocks blocks(decoder.shape.encoder, decoder.blocks,
+                             {decoder.norm_epsilon, decoder.gelu});
+    const std::size_t width = decoder.shape.encoder.width;
+    FloatRows stream(width), memory(width);
+    for (std::size_t i = 0; i < width; ++i) {
+      stream[i] = std::sin(static_cast<double>(i));
+      memory[i] = std::cos(static_cast<double>(i * 3));
+    }
+    const FloatRows one = blocks.run(stream, nullptr, &memory);
+    for (std::size_t i = 0; i < width; ++i) memory.push_back(-2 * memory[i]);
+    EXPECT_NE(blocks.run(stream, nullptr, &memory), one) << round;
+    // Twice the same states are the same states.
+    FloatRows same(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(width));
+    const FloatRows again = same;
+    same.insert(same.end(), again.begin(), again.end());
+    const FloatRows doubled = blocks.run(stream, nullptr, &same);
+    for (std::size_t i = 0; i < width; ++i) EXPECT_NEAR(doubled[i], one[i], 1e-12);
+  }
+}
+
 TEST(Seq2Seq, StepsGiveWhatAllTokensAtOnceGive) {
   test::Random random(7);
   for (int round = 0; round < 40; ++round) {
