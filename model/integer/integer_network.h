@@ -52,9 +52,10 @@ void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear
 [[nodiscard]] IntegerVit read_vit_network(const NetworkFile& file);
 [[nodiscard]] IntegerText read_text_network(const NetworkFile& file);
 /// A text network that is a part of a file: `end` makes its result. `memory`, if not null, becomes
-/// the value which its blocks attend to besides their own text; empty: none.
+/// the value which its blocks attend to besides their own text; empty: none. `ids`, if not null, is
+/// the graph input that it has to read.
 [[nodiscard]] IntegerText read_text(const NetworkWalk& walk, const NetworkNode& end,
-                                    std::string* memory);
+                                    std::string* memory, const char* ids = nullptr);
 [[nodiscard]] IntegerSeq2Seq read_seq2seq_network(const NetworkFile& file);
 [[nodiscard]] IntegerLlama read_llama_network(const NetworkFile& file);
 [[nodiscard]] IntegerLayers read_layers_network(const NetworkFile& file);

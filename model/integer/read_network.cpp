@@ -284,7 +284,8 @@ IntegerVit read_vit_network(const NetworkFile& file) {
   return vit;
 }
 
-IntegerText read_text(const NetworkWalk& walk, const NetworkNode& end, std::string* memory) {
+IntegerText read_text(const NetworkWalk& walk, const NetworkNode& end, std::string* memory,
+                      const char* ids) {
   const NetworkFile& file = walk.file();
   const TextEnds ends = text_ends(walk, end);
   const NetworkNode& last = *ends.last;
@@ -304,6 +305,9 @@ IntegerText read_text(const NetworkWalk& walk, const NetworkNode& end, std::stri
   const NetworkNode& sum =
       read_first_norm(walk, reader, last, entry, text.encoder.shape, text.norm);
   const TextEmbedding embedding = text_embedding(walk, sum);
+  if (ids != nullptr && embedding.word->inputs[0] != ids) {
+    file.fail(*embedding.word, "expected the words of " + std::string(ids));
+  }
   text.embedding_scale = file.scale_of(sum.output);
   text.word = reader.words(embedding.word->inputs[1]);
   const std::size_t width = text.encoder.shape.width;

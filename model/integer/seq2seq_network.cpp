@@ -18,11 +18,11 @@ IntegerSeq2Seq read_seq2seq_network(const NetworkFile& file) {
   if (!output.is("linear")) file.fail(output, "expected the linear layer that makes logits");
   IntegerSeq2Seq network;
   std::string memory;
-  network.decoder = read_text(walk, walk.before(output, "layer_norm"), &memory);
+  network.decoder = read_text(walk, walk.before(output, "layer_norm"), &memory, kTargetIds);
   if (memory.empty()) file.fail(output, "its blocks attend to no encoder");
   const NetworkNode* const states = file.producer(memory);
   if (states == nullptr) file.fail(output, "its blocks attend to a graph input");
-  network.encoder = read_text(walk, *states, nullptr);
+  network.encoder = read_text(walk, *states, nullptr, "input_ids");
   const EncoderShape &encoder = network.encoder.shape.encoder,
                      &decoder = network.decoder.shape.encoder;
   if (encoder.causal || !encoder.post_norm || !decoder.causal || network.encoder.head) {

@@ -245,6 +245,30 @@ TEST(Seq2Seq, RefusesCheckpointsThatAreNone) {
          {"encoder.encoder.layer.1.output.dense.bias"});
 }
 
+// The file of a network, but for what `from` becomes.
+TEST(Seq2Seq, RefusesFilesOfOtherNetworks) {
+  test::Random random(17);
+  const TempDirectory directory;
+  const std::string path = directory.path("n.safetensors");
+  test::RandomSeq2Seq made(random);
+  write_network(made.integers(test::random_machine(random)), path);
+  const std::string whole = bytes_of(path);
+  const auto expect = [&](const std::string& from, const std::string& to, const std::string& word) {
+    ASSERT_EQ(from.size(), to.size()) << "the header keeps its length";
+    std::string changed = whole;
+    for (std::size_t at = 0; (at = changed.find(from, at)) != std::string::npos;) {
+      changed.replace(at, from.size(), to);
+    }
+    ASSERT_NE(changed, whole);
+    std::ofstream(path, std::ios::binary) << changed;
+    expect_contains(input_error_of([&] { static_cast<void>(load_integer_seq2seq(path)); }), word);
+  };
+  const auto quoted = [](const std::string& text) { return "\\\"" + text + "\\\""; };
+  expect(quoted("begin"), quoted("began"), "architecture 'begin': expected a token from 0 to");
+  expect(quoted("end") + ":1", quoted("end") + ":x", "n.safetensors");
+  expect("decoder_input_ids", "decoder_input_idx", "expected the words of decoder_input_ids");
+}
+
 TEST(Seq2Seq, RefusesTextsThatAreNoPairs) {
   const TempDirectory directory;
   const std::string path = directory.path("t.safetensors");
