@@ -43,7 +43,8 @@ class FloatBlocks {
   FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> blocks, const Options& options);
 
   /// The residual stream [tokens, width] (if post-norm, its LayerNorm) after the last block.
-  /// `memory`: the states [tokens of another text, width] that blocks with FloatBlock::cross attend to.
+  /// `memory`: the states [tokens of another text, width] that blocks with FloatBlock::cross attend
+  /// to.
   [[nodiscard]] FloatRows run(FloatRows stream, ActivationObserver* observer,
                               const FloatRows* memory = nullptr) const;
 
