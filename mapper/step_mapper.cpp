@@ -64,7 +64,8 @@ StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted)
       groups_(fuse(parted, machine).groups),
       pipelines_(find_pipelines(parted, groups_, machine, {})),
       placement_(place_tensors(parted, groups_, pipelines_, machine)),
-      choice_(machine) {}
+      choice_(machine),
+      choice_between_(machine) {}
 
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   choice_.forget_unused(kRemembered);
@@ -89,6 +90,26 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   }
   program_address_ = mapping.program_address;
   return mapping;
+}
+
+Mapping StepMapper::map_between(const model::Graph& graph) {
+  choice_between_.forget_unused(kRemembered);
+  std::vector<Group> groups = fuse(graph, machine_).groups;
+  const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine_, {});
+  Placement placement = place_tensors(graph, groups, pipelines, machine_);
+  for (const model::Node& node : graph.nodes) {
+    for (const model::TensorId tensor : {node.in.tensor, node.out.tensor}) {
+      if (placement_.tensors[tensor].place == Location::Place::kDram) continue;
+      throw std::invalid_argument("step mapper: " + node.name + " works on what is not in DRAM");
+    }
+  }
+  placement.tensors = placement_.tensors;
+  placement.dram_end = program_address_.value();  // where the programs of the steps are, too
+  PlanReplay expected =
+      replay_plan(graph, machine_, groups, pipelines, placement, choice_between_,
+                  Repeats::kTakenOver, std::numeric_limits<std::uint64_t>::max(), {});
+  return emit_groups(graph, machine_, std::move(groups), pipelines, std::move(placement),
+                     std::move(expected), false);
 }
 
 }  // namespace systole::mapper

@@ -26,6 +26,11 @@ class StepMapper {
   /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
   [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
 
+  /// A program of other operators on the same tensors, which runs between two steps: `graph` has
+  /// their tensors, and its nodes read and write such as last in DRAM from step to step. The image
+  /// is the program alone.
+  [[nodiscard]] Mapping map_between(const model::Graph& graph);
+
  private:
   /// `parted`: split_norms() of the graph.
   StepMapper(const hw::Machine& machine, const model::Graph& parted);
@@ -34,7 +39,7 @@ class StepMapper {
   std::vector<Group> groups_;
   std::vector<Pipeline> pipelines_;  ///< every group alone
   Placement placement_;
-  TilingChoice choice_;
+  TilingChoice choice_, choice_between_;
   FixedTilings weights_;  ///< of groups with weights or parameters, as the first step has them
   std::optional<std::uint64_t> program_address_;  ///< after all constants
 };

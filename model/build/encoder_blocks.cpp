@@ -27,10 +27,10 @@ hw::DType EncoderBlocks::residual_type() const {
 }
 
 EncoderBlocks::EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, Rows rows)
-    : builder_(builder), encoder_(encoder), rows_(rows) {
+    : builder_(builder), encoder_(encoder), rows_(std::move(rows)) {
   const bool masked = std::any_of(encoder.blocks.begin(), encoder.blocks.end(),
                                   [](const IntegerBlock& block) { return !block.keep.empty(); });
-  if (rows.cache != 0 && (!encoder.shape.causal || encoder.shape.latent_heads != 0 || masked)) {
+  if (rows_.cache != 0 && (!encoder.shape.causal || encoder.shape.latent_heads != 0 || masked)) {
     throw std::invalid_argument(
         "cache of keys and values: expected causal layers without masks and auto-encoder");
   }
@@ -76,15 +76,21 @@ View EncoderBlocks::layer_norm(const std::string& name, View in, const IntegerLa
 
 View EncoderBlocks::block(std::uint32_t index, View in) {
   const IntegerBlock& block = encoder_.blocks.at(index);
-  const std::string prefix = "blocks." + std::to_string(index) + ".";
+  const std::string prefix = block_name(rows_, index);
   const bool post = encoder_.shape.post_norm;
 
   const View attended = attention(
-      prefix + "attn.",
-      operand(prefix + "attn", post ? in : layer_norm(prefix + "norm1", in, block.norm1)), block);
+      prefix + "attn.", index,
+      operand(prefix + "attn", post ? in : layer_norm(prefix + "norm1", in, block.norm1)));
   View stream = add_residual(prefix + "attn.proj", prefix + "attn.residual", attended, in,
                              block.attention_identity, block.scales.attention_residual);
   if (post) stream = layer_norm(prefix + "norm1", stream, block.norm1);
+  if (block.cross) {
+    const View taken = cross_attention(
+        prefix + "cross.", index, layer_norm(prefix + "cross.norm", stream, block.cross->norm));
+    stream = add_residual(prefix + "cross.proj", prefix + "cross.residual", taken, stream, {},
+                          block.cross->scales.residual);
+  }
 
   const View transformed = mlp(
       prefix + "mlp.",
@@ -95,61 +101,127 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
   return post ? layer_norm(prefix + "norm2", stream, block.norm2) : stream;
 }
 
+std::string EncoderBlocks::block_name(const Rows& rows, std::uint32_t index) {
+  return rows.prefix + "blocks." + std::to_string(index) + ".";
+}
+
+std::string EncoderBlocks::cache_name(const Rows& rows, std::uint32_t block,
+                                      std::uint32_t sequence) {
+  return block_name(rows, block) + "attn." +
+         (rows.sequences == 1 ? "cache" : "seq" + std::to_string(sequence) + ".cache");
+}
+
 EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, const ProductInput& in,
                                                   const IntegerBlock& block) {
   const std::uint32_t query_width = encoder_.query_width();
   const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
-  Projections result{columns_of(qkv, 0, query_width), columns_of(qkv, query_width, query_width),
-                     columns_of(qkv, 2 * query_width, encoder_.shape.width)};
+  View query = columns_of(qkv, 0, query_width), key = columns_of(qkv, query_width, query_width);
+  const View value = columns_of(qkv, 2 * query_width, encoder_.shape.width);
   if (encoder_.shape.latent_heads != 0) {
-    result.query = link(prefix, "q", result.query, block.query_link);
-    result.key = link(prefix, "k", result.key, block.key_link);
+    query = link(prefix, "q", query, block.query_link);
+    key = link(prefix, "k", key, block.key_link);
+  }
+  Projections result{query, {}, {}};
+  for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
+    result.key.push_back(rows_of_part(key, s, rows_.sequences));
+    result.value.push_back(rows_of_part(value, s, rows_.sequences));
   }
   return result;
 }
 
 EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& prefix,
-                                                           const ProductInput& in,
-                                                           const IntegerBlock& block) {
+                                                           std::uint32_t index,
+                                                           const ProductInput& in) {
   const std::uint32_t width = encoder_.shape.width;
-  Tensor tensor;
-  tensor.name = prefix + "cache";
-  tensor.rows = rows_.cache;
-  tensor.cols = 2 * width;
-  tensor.kind = Tensor::Kind::kState;
-  const View cache = builder_.whole(builder_.add_tensor(std::move(tensor)));
-  const View query =
+  const IntegerBlock& block = encoder_.blocks.at(index);
+  Projections result;
+  std::vector<View> rows;  // the last ones of the caches
+  for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
+    Tensor tensor;
+    tensor.name = cache_name(rows_, index, s);
+    tensor.rows = rows_.cache;
+    tensor.cols = 2 * width;
+    tensor.kind = Tensor::Kind::kState;
+    const View cache = builder_.whole(builder_.add_tensor(std::move(tensor)));
+    result.key.push_back(columns_of(cache, 0, width));
+    result.value.push_back(columns_of(cache, width, width));
+    rows.push_back(rows_of_part(cache, rows_.cache - 1, rows_.cache));
+  }
+  result.query =
       linear(prefix + "q", in, outputs_of(block.qkv, 0, width), kOperandBits, hw::DType::kS8);
-  linear_to(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
-            rows_of_part(cache, rows_.cache - 1, rows_.cache));
-  return {query, columns_of(cache, 0, width), columns_of(cache, width, width)};
+  if (rows_.sequences == 1) {
+    linear_to(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
+              rows.front());
+    return result;
+  }
+  // One product for all sequences, whose rows then go to their caches.
+  const View now = linear(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
+                          hw::DType::kS8);
+  for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
+    builder_.stage_to(cache_name(rows_, index, s) + ".append",
+                      rows_of_part(now, s, rows_.sequences), clamp_stage(kOperandBits), rows[s]);
+  }
+  return result;
 }
 
-View EncoderBlocks::attention(const std::string& prefix, const ProductInput& in,
-                              const IntegerBlock& block) {
-  const std::uint32_t width = encoder_.shape.width;
-  const std::uint32_t head_width = encoder_.shape.head_width();
-  const auto [query, key, value] =
-      rows_.cache == 0 ? project(prefix, in, block) : project_to_cache(prefix, in, block);
-
+View EncoderBlocks::context_of(const std::string& prefix, std::uint32_t rows, double scale) {
   Tensor tensor;
   tensor.name = prefix + "context";
-  tensor.rows = in.codes.rows;
-  tensor.cols = width;
-  tensor.scale = block.scales.context;
-  const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
+  tensor.rows = rows;
+  tensor.cols = encoder_.shape.width;
+  tensor.scale = scale;
+  return builder_.whole(builder_.add_tensor(std::move(tensor)));
+}
+
+View EncoderBlocks::attention(const std::string& prefix, std::uint32_t index,
+                              const ProductInput& in) {
+  const IntegerBlock& block = encoder_.blocks.at(index);
+  const std::uint32_t head_width = encoder_.shape.head_width();
+  const Projections from =
+      rows_.cache == 0 ? project(prefix, in, block) : project_to_cache(prefix, index, in);
+  const View context = context_of(prefix, in.codes.rows, block.scales.context);
   for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
     const std::string sequence =
         rows_.sequences == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
     for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
-      const auto of_head = [&](View view) {
-        return rows_of_part(columns_of(view, h * head_width, head_width), s, rows_.sequences);
+      const auto of_head = [&](View view) { return columns_of(view, h * head_width, head_width); };
+      const auto of_sequence = [&](View view) {
+        return rows_of_part(of_head(view), s, rows_.sequences);
       };
-      head(sequence + "head" + std::to_string(h) + ".", h, of_head(query), of_head(key),
-           of_head(value), of_head(context), block);
+      head(sequence + "head" + std::to_string(h) + ".", h, of_sequence(from.query),
+           of_head(from.key[s]), of_head(from.value[s]), of_sequence(context), block);
     }
   }
   return linear(prefix + "proj", {context}, block.proj, kBranchBits, hw::DType::kS32);
+}
+
+void EncoderBlocks::encoder_keys_values(View states, View out) {
+  const std::uint32_t columns = 2 * encoder_.shape.width;
+  for (std::uint32_t i = 0; i < encoder_.shape.layers; ++i) {
+    linear_to(block_name(rows_, i) + "cross.kv", {states}, encoder_.blocks[i].cross.value().key_value,
+              kOperandBits, columns_of(out, i * columns, columns));
+  }
+}
+
+View EncoderBlocks::cross_attention(const std::string& prefix, std::uint32_t index, View in) {
+  const IntegerCross& cross = *encoder_.blocks.at(index).cross;
+  const std::uint32_t width = encoder_.shape.width, head_width = encoder_.shape.head_width();
+  const View query = linear(prefix + "query", {in}, cross.query, kOperandBits, hw::DType::kS8);
+  const View context = context_of(prefix, in.rows, cross.scales.context);
+  for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
+    const std::uint32_t first = h * head_width;
+    AttentionHead head;
+    head.query = columns_of(query, first, head_width);
+    head.key = columns_of(rows_.memory, 2 * index * width + first, head_width);
+    head.value = columns_of(rows_.memory, (2 * index + 1) * width + first, head_width);
+    head.context = columns_of(context, first, head_width);
+    head.score = cross.score;
+    head.context_factor = cross.context;
+    head.exp_to_code = encoder_.exp_to_code;
+    add_attention_head(builder_, prefix + "head" + std::to_string(h) + ".", encoder_.datapath,
+                       head);
+  }
+  return linear(prefix + "proj", {context}, cross.proj, kBranchBits, hw::DType::kS32);
 }
 
 View EncoderBlocks::link(const std::string& prefix, const std::string& operand, View in,

@@ -19,9 +19,14 @@ class EncoderBlocks {
     /// The rows of every tensor are those of so many sequences, one after the other, each of which
     /// attends to itself alone.
     std::uint32_t sequences = 1;
-    /// Rows of a cache of keys and values to whose last one the only row of every tensor belongs
-    /// (model/build/decode_graph.h); 0: no cache.
+    /// Rows of a cache of keys and values of each sequence, to whose last one the only row of the
+    /// sequence in every tensor belongs (model/build/decode_graph.h); 0: no cache.
     std::uint32_t cache = 0;
+    /// What the names of the blocks begin with.
+    std::string prefix = {};
+    /// Keys and values of an encoder for every block with IntegerBlock::cross, side by side, keys
+    /// of a block before its values (EncoderBlocks::encoder_keys_values()): all rows attend to it.
+    View memory = {};
   };
 
   /// Builder and encoder outlive this object. Throws std::invalid_argument for a cache of layers
@@ -52,13 +57,22 @@ class EncoderBlocks {
   void linear_to(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
                  unsigned bits, View out);
   View layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm);
+  /// What the attentions of the blocks to an encoder read of its states, to `out` [rows of
+  /// `states`, layers * 2 * width] (Rows::memory).
+  void encoder_keys_values(View states, View out);
+  /// A block's cache of a sequence, [Rows::cache, 2 * width].
+  [[nodiscard]] static std::string cache_name(const Rows& rows, std::uint32_t block,
+                                              std::uint32_t sequence);
   /// Block number `index`. `in` is the residual stream, or if post-norm its LayerNorm; so is the
   /// result.
   View block(std::uint32_t index, View in);
 
  private:
+  /// What the names of a block begin with.
+  [[nodiscard]] static std::string block_name(const Rows& rows, std::uint32_t index);
   struct Projections {
-    View query, key, value;
+    View query;
+    std::vector<View> key, value;  ///< of each sequence
   };
   /// Results of LayerNorms and GELUs.
   [[nodiscard]] hw::DType operand_type() const {
@@ -67,10 +81,14 @@ class EncoderBlocks {
   [[nodiscard]] unsigned operand_bits() const { return value_bits(encoder_.row_scales); }
   /// Of all tokens at once.
   Projections project(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
-  /// Of one token; its key and value become the last row of the cache.
-  Projections project_to_cache(const std::string& prefix, const ProductInput& in,
-                               const IntegerBlock& block);
-  View attention(const std::string& prefix, const ProductInput& in, const IntegerBlock& block);
+  /// Of one token of each sequence; its key and value become the last row of the cache.
+  Projections project_to_cache(const std::string& prefix, std::uint32_t index,
+                               const ProductInput& in);
+  View attention(const std::string& prefix, std::uint32_t index, const ProductInput& in);
+  /// The attention of block `index` to Rows::memory.
+  View cross_attention(const std::string& prefix, std::uint32_t index, View in);
+  /// A tensor of as many columns as the network is wide.
+  View context_of(const std::string& prefix, std::uint32_t rows, double scale);
   /// Query or key (`operand` is "q" or "k") through its auto-encoder.
   View link(const std::string& prefix, const std::string& operand, View in,
             const IntegerHeadMix& link);

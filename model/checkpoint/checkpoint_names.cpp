@@ -20,18 +20,26 @@ struct Family {
   const char* first;  ///< a tensor that no other family has
 };
 
-constexpr std::array<Family, 4> kFamilies = {
+constexpr std::array<Family, 5> kFamilies = {
     {{CheckpointNames::kTimmVit, {"", "", ""}, "blocks.0.attn.qkv.weight"},
      {CheckpointNames::kHfVit,
       {"vit.", "deit.", ""},
       "encoder.layer.0.attention.attention.query.weight"},
      {CheckpointNames::kBert, {"bert.", "", ""}, "encoder.layer.0.attention.self.query.weight"},
-     {CheckpointNames::kGpt2, {"transformer.", "", ""}, "h.0.attn.c_attn.weight"}}};
+     {CheckpointNames::kGpt2, {"transformer.", "", ""}, "h.0.attn.c_attn.weight"},
+     {CheckpointNames::kSeq2Seq,
+      {"", "", ""},
+      "decoder.transformer.h.0.crossattention.c_attn.weight"}}};
 
 /// 0 if there is no such file or number.
-std::uint32_t heads_in_config(const std::string& checkpoint) {
-  const auto config = config_beside(checkpoint, kConfigFile);
+std::uint32_t heads_in_config(const std::string& checkpoint, const std::string& part) {
+  auto config = config_beside(checkpoint, kConfigFile);
   if (!config) return 0;
+  if (!part.empty()) {
+    const auto found = config->values.find(part);
+    if (found == config->values.end() || !found->is_object()) return 0;
+    config->values = nlohmann::json(*found);
+  }
   for (const char* key : {"num_attention_heads", "n_head"}) {
     const auto found = config->values.find(key);
     if (found == config->values.end()) continue;
@@ -72,7 +80,13 @@ bool is_text_checkpoint(const Safetensors& file) {
   return family && is_text(*family);
 }
 
+bool is_seq2seq_checkpoint(const Safetensors& file) {
+  const auto family = find_family(file);
+  return !is_network_file(file) && family && family->names == CheckpointNames::kSeq2Seq;
+}
+
 const char* family_name(CheckpointNames names) {
+  if (names == CheckpointNames::kSeq2Seq) return "BERT to GPT-2";
   if (names == CheckpointNames::kBert) return "BERT";
   return names == CheckpointNames::kGpt2 ? "GPT-2" : "ViT";
 }
@@ -84,12 +98,18 @@ std::uint32_t count_blocks(const Safetensors& file, const std::string& prefix,
   return count;
 }
 
-std::uint32_t checkpoint_heads(const Safetensors& file, std::uint32_t width) {
+std::string part_of_encoder_decoder(const std::string& tensor) {
+  const std::string part = tensor.substr(0, tensor.find('.'));
+  return part == "encoder" || part == "decoder" ? part : "";
+}
+
+std::uint32_t checkpoint_heads(const Safetensors& file, std::uint32_t width,
+                               const std::string& part) {
   std::uint32_t heads = 0;
   for (const char* key : {"h", "n_head"}) {
     if (file.metadata().count(key) != 0) heads = metadata_number(file, key, 1, width);
   }
-  if (heads == 0) heads = heads_in_config(file.path());
+  if (heads == 0) heads = heads_in_config(file.path(), part);
   if (heads == 0) heads = width / kUsualHeadWidth;
   if (heads == 0 || width % heads != 0) {
     throw hw::InputError(hw::printable(file.path()) + ": " + std::to_string(heads) +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// Real-valued layers, as checkpoints hold them.
@@ -26,6 +27,14 @@ struct FloatLink {
   FloatLinear decoder;  ///< [heads, latent heads]
 };
 
+/// Attention of a decoder to what an encoder gives, between the block's own attention and its MLP.
+struct FloatCross {
+  FloatNorm norm;
+  FloatLinear query;
+  FloatLinear key_value;  ///< of the encoder's states: keys, then values, each head after head
+  FloatLinear proj;
+};
+
 struct FloatBlock {
   FloatNorm norm1;
   /// Query, key and value, each head after head: 3 * width outputs, or, with folded encoders, the
@@ -34,6 +43,7 @@ struct FloatBlock {
   FloatLink query_link, key_link;  ///< without auto-encoder: 0 outputs everywhere
   std::vector<std::uint8_t> keep;  ///< attention mask (model/checkpoint/keep_mask.h); empty: none
   FloatLinear proj;
+  std::optional<FloatCross> cross;  ///< of pre-norm blocks alone
   FloatNorm norm2;
   FloatLinear fc1;
   FloatLinear fc2;

@@ -19,8 +19,10 @@ Gpt2Names::Gpt2Names(const std::string& prefix)
 
 Gpt2Names::Layer Gpt2Names::layer(std::uint32_t index) const {
   const std::string name = layers + std::to_string(index) + ".";
-  return {name + "ln_1", name + "attn.c_attn", name + "attn.c_proj",
-          name + "ln_2", name + "mlp.c_fc",    name + "mlp.c_proj"};
+  const std::string cross = name + "crossattention.";
+  return {name + "ln_1",     name + "attn.c_attn", name + "attn.c_proj",   name + "ln_2",
+          name + "mlp.c_fc", name + "mlp.c_proj",  name + "ln_cross_attn", cross + "q_attn",
+          cross + "c_attn",  cross + "c_proj"};
 }
 
 TextShape shape_of_tables(const CheckpointReader& reader, const std::string& word,
@@ -34,7 +36,8 @@ TextShape shape_of_tables(const CheckpointReader& reader, const std::string& wor
   shape.encoder.hidden =
       reader.number(mlp, reader.dimensions(mlp, 2)[hidden_at], 1, kMaxTextHidden);
   shape.positions = reader.number(position, positions[0], 1, kMaxPositions);
-  shape.encoder.heads = checkpoint_heads(reader.file(), shape.encoder.width);
+  shape.encoder.heads =
+      checkpoint_heads(reader.file(), shape.encoder.width, part_of_encoder_decoder(word));
   return shape;
 }
 
@@ -49,8 +52,10 @@ TextShape gpt2_shape(const CheckpointReader& reader, const Gpt2Names& names) {
 void skip_gpt2_masks(CheckpointReader& reader, const Gpt2Names& names, std::uint32_t layers) {
   for (std::uint32_t i = 0; i < layers; ++i) {
     const std::string layer = names.layers + std::to_string(i) + ".";
-    reader.skip(layer + "attn.bias");
-    reader.skip(layer + "attn.masked_bias");
+    for (const char* attention : {"attn.", "crossattention."}) {
+      reader.skip(layer + attention + "bias");
+      reader.skip(layer + attention + "masked_bias");
+    }
   }
 }
 

@@ -17,6 +17,8 @@ struct Gpt2Names {
 
   struct Layer {
     std::string norm1, qkv, proj, norm2, fc1, fc2;
+    /// Of the attention to an encoder.
+    std::string cross_norm, cross_query, cross_key_value, cross_proj;
   };
   [[nodiscard]] Layer layer(std::uint32_t index) const;
 

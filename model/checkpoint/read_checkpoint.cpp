@@ -71,6 +71,9 @@ class RealLayerReader {
     }
   }
 
+  void cross(const CrossNodes& nodes, FloatBlock&) const {
+    file_.fail(*nodes.attention, "expected encoder-decoders of integers alone");
+  }
   void encoder(const NetworkNode& node, FloatLink& link) const { linear(node, link.encoder); }
   void decoder(const NetworkNode& node, FloatLink& link) const { linear(node, link.decoder); }
   static void add1(const NetworkNode&, FloatBlock&, bool) {}

@@ -40,6 +40,29 @@ std::optional<FloatTextHead> read_bert_head(CheckpointReader& reader, const std:
                        reader.linear("classifier", shape.classes, width)};
 }
 
+FloatBlock read_gpt2_block(CheckpointReader& reader, const Gpt2Names::Layer& names,
+                           const EncoderShape& shape) {
+  const std::uint32_t width = shape.width;
+  FloatBlock block;
+  block.norm1 = reader.norm(names.norm1, width);
+  block.qkv = reader.transposed_linear(names.qkv, 3 * width, width);
+  block.proj = reader.transposed_linear(names.proj, width, width);
+  block.norm2 = reader.norm(names.norm2, width);
+  block.fc1 = reader.transposed_linear(names.fc1, shape.hidden, width);
+  block.fc2 = reader.transposed_linear(names.fc2, width, shape.hidden);
+  return block;
+}
+
+FloatCross read_gpt2_cross(CheckpointReader& reader, const Gpt2Names::Layer& names,
+                           std::uint32_t width) {
+  return {reader.norm(names.cross_norm, width),
+          reader.transposed_linear(names.cross_query, width, width),
+          reader.transposed_linear(names.cross_key_value, 2 * width, width),
+          reader.transposed_linear(names.cross_proj, width, width)};
+}
+
+}  // namespace
+
 TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
   const std::string embeddings = prefix + "embeddings.";
   const std::string layers = prefix + "encoder.layer.";
@@ -72,20 +95,7 @@ TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
   return checkpoint;
 }
 
-FloatBlock read_gpt2_block(CheckpointReader& reader, const Gpt2Names::Layer& names,
-                           const EncoderShape& shape) {
-  const std::uint32_t width = shape.width;
-  FloatBlock block;
-  block.norm1 = reader.norm(names.norm1, width);
-  block.qkv = reader.transposed_linear(names.qkv, 3 * width, width);
-  block.proj = reader.transposed_linear(names.proj, width, width);
-  block.norm2 = reader.norm(names.norm2, width);
-  block.fc1 = reader.transposed_linear(names.fc1, shape.hidden, width);
-  block.fc2 = reader.transposed_linear(names.fc2, width, shape.hidden);
-  return block;
-}
-
-TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix) {
+TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix, bool cross) {
   const Gpt2Names names(prefix);
   TextCheckpoint checkpoint;
   checkpoint.shape = gpt2_shape(reader, names);
@@ -97,13 +107,15 @@ TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix) {
   checkpoint.position = reader.read(names.position, {shape.positions, width});
   checkpoint.norm = reader.norm(names.norm, width);
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
-    checkpoint.blocks.push_back(read_gpt2_block(reader, names.layer(i), shape.encoder));
+    const Gpt2Names::Layer layer = names.layer(i);
+    checkpoint.blocks.push_back(read_gpt2_block(reader, layer, shape.encoder));
+    if (cross) {
+      checkpoint.blocks.back().cross = read_gpt2_cross(reader, layer, shape.encoder.width);
+    }
   }
   skip_gpt2_masks(reader, names, shape.encoder.layers);
   return checkpoint;
 }
-
-}  // namespace
 
 TextCheckpoint load_text_checkpoint(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
@@ -111,7 +123,8 @@ TextCheckpoint load_text_checkpoint(const std::string& path) {
   const CheckpointFamily family = checkpoint_family(file);
   CheckpointReader reader(file);
   if (!is_text(family)) {
-    throw hw::InputError(file.path() + ": a vision model, expected BERT or GPT-2");
+    throw hw::InputError(file.path() + ": names of " + family_name(family.names) +
+                         ", expected BERT or GPT-2");
   }
   const bool bert = family.names == CheckpointNames::kBert;
   TextCheckpoint checkpoint =

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/checkpoint/checkpoint_reader.h"
 #include "model/checkpoint/float_layers.h"
 #include "model/metadata/text_shape.h"
 
@@ -40,5 +41,11 @@ inline constexpr double kGpt2NormEpsilon = 1e-5;
 /// Throws InputError that names file, tensor and expected shape if one is missing or has another
 /// shape, holds a value that is not finite, or is part of no such network.
 [[nodiscard]] TextCheckpoint load_text_checkpoint(const std::string& path);
+
+/// Its parts: a network whose tensors begin with `prefix`. With `cross` the blocks of a GPT-2
+/// attend to an encoder, too. `path` of the result is still missing.
+[[nodiscard]] TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix);
+[[nodiscard]] TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix,
+                                       bool cross = false);
 
 }  // namespace systole::model

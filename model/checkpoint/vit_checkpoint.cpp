@@ -248,7 +248,7 @@ VitCheckpoint load_vit_checkpoint(const std::string& path) {
   const bool described = file.metadata().count("L") != 0;
   const std::optional<CheckpointFamily> family =
       described ? find_family(file) : checkpoint_family(file);
-  if (family && is_text(*family)) {
+  if (family && (is_text(*family) || family->names == CheckpointNames::kSeq2Seq)) {
     throw hw::InputError(file.path() + ": a text network, expected a vision model");
   }
   const bool hf = family && family->names == CheckpointNames::kHfVit;

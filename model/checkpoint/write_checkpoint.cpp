@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,10 @@ class RealLeaves {
     if (link.encoder.outputs != 0) mix("encoder_", link.encoder);
     mix("decoder_", link.decoder);
     return x;
+  }
+
+  static std::string cross(const std::string& prefix, const FloatCross&, const std::string&) {
+    throw std::invalid_argument(prefix + ": encoder-decoders are written as integers");
   }
 
   std::string add(const std::string& name, const std::string& identity, const std::string& branch,

@@ -16,6 +16,11 @@ enum class Site {
   kDecodedKey,
   kContext,  ///< [tokens, width], attention output before `proj`
   kAttentionResidual,
+  kCrossNorm,      ///< [tokens, width], with attention to an encoder
+  kCrossQuery,     ///< [tokens, width]
+  kCrossKeyValue,  ///< [tokens of the encoder, 2 width]
+  kCrossContext,   ///< [tokens, width]
+  kCrossResidual,
   kNorm2,
   kGeluIn,   ///< [tokens, hidden]
   kGeluOut,  ///< [tokens, hidden]

@@ -60,15 +60,23 @@ FloatBlocks::FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> bloc
     : shape_(shape), options_(options), layers_(std::move(blocks)) {
   for (FloatBlock& block : layers_) {
     blocks_.push_back({PackedLinear(block.qkv), PackedLinear(block.proj), PackedLinear(block.fc1),
-                       PackedLinear(block.fc2), pack(block.query_link), pack(block.key_link)});
+                       PackedLinear(block.fc2), pack(block.query_link), pack(block.key_link),
+                       std::nullopt});
+    if (block.cross) {
+      FloatCross& cross = *block.cross;
+      blocks_.back().cross =
+          Cross{PackedLinear(cross.query), PackedLinear(cross.key_value), PackedLinear(cross.proj)};
+      for (FloatLinear* layer : {&cross.query, &cross.key_value, &cross.proj}) *layer = {};
+    }
     // One copy of the weights is enough.
     for (FloatLinear* layer : {&block.qkv, &block.proj, &block.fc1, &block.fc2}) *layer = {};
   }
 }
 
-FloatRows FloatBlocks::run(FloatRows stream, ActivationObserver* observer) const {
+FloatRows FloatBlocks::run(FloatRows stream, ActivationObserver* observer,
+                           const FloatRows* memory) const {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    stream = run_block(i, std::move(stream), observer);
+    stream = run_block(i, std::move(stream), observer, memory);
   }
   return stream;
 }
@@ -90,30 +98,32 @@ FloatRows FloatBlocks::decode(const Link& link, FloatRows rows, std::size_t laye
   return rows;
 }
 
-FloatRows FloatBlocks::attend(std::size_t layer, Columns query, Columns key, Columns value,
-                              std::size_t tokens, ActivationObserver* observer) const {
-  const std::vector<std::uint8_t>& keep = layers_[layer].keep;
+FloatRows FloatBlocks::attend(std::size_t layer, const Attention& attention,
+                              ActivationObserver* observer) const {
+  const std::vector<std::uint8_t>& keep = *attention.keep;
+  const Columns &query = attention.query, &key = attention.key, &value = attention.value;
+  const std::size_t tokens = attention.tokens, keys = attention.keys;
   const std::size_t width = shape_.width;
   const std::size_t head_width = shape_.head_width();
   const double scale = std::pow(static_cast<double>(head_width), -0.5);
   FloatRows context(tokens * width);
-  FloatRows scores(tokens * tokens);
+  FloatRows scores(tokens * keys);
   const std::uint8_t* kept = keep.empty() ? nullptr : keep.data();
   for (std::size_t first = 0; first < width; first += head_width) {
-    const PackedMatrix<double> keys(key.data + first, head_width, tokens, 1, key.stride);
-    const PackedMatrix<double> values(value.data + first, tokens, head_width, value.stride, 1);
-    keys.multiply(query.data + first, query.stride, tokens, scores.data(), tokens);
+    const PackedMatrix<double> of_keys(key.data + first, head_width, keys, 1, key.stride);
+    const PackedMatrix<double> values(value.data + first, keys, head_width, value.stride, 1);
+    of_keys.multiply(query.data + first, query.stride, tokens, scores.data(), keys);
     for (std::size_t t = 0; t < tokens; ++t) {
-      double* const row = scores.data() + t * tokens;
-      const std::size_t seen = shape_.causal ? t + 1 : tokens;
+      double* const row = scores.data() + t * keys;
+      const std::size_t seen = attention.causal ? t + 1 : keys;
       softmax_row(row, seen, scale, kept);
-      std::fill(row + seen, row + tokens, 0.0);
-      if (kept != nullptr) kept += tokens;
+      std::fill(row + seen, row + keys, 0.0);
+      if (kept != nullptr) kept += keys;
     }
-    if (observer != nullptr) {
+    if (observer != nullptr && attention.keep == &layers_[layer].keep) {
       observer->observe_attention(layer, first / head_width, scores.data(), tokens);
     }
-    values.multiply(scores.data(), tokens, tokens, context.data() + first, width);
+    values.multiply(scores.data(), keys, tokens, context.data() + first, width);
   }
   return context;
 }
@@ -128,19 +138,45 @@ FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
   const std::size_t query_width = (cols - width) / 2;
   show(observer, Site::kQkv, layer, qkv, cols);
   const Columns value{qkv.data() + 2 * query_width, cols};
-  if (!block.query_link) {
-    return attend(layer, {qkv.data(), cols}, {qkv.data() + query_width, cols}, value, tokens,
+  const auto heads = [&](Columns query, Columns key) {
+    return attend(layer, {query, key, value, tokens, tokens, shape_.causal, &layers_[layer].keep},
                   observer);
-  }
+  };
+  if (!block.query_link) return heads({qkv.data(), cols}, {qkv.data() + query_width, cols});
   const FloatRows query = decode(*block.query_link, columns(qkv, cols, 0, query_width), layer,
                                  observer, Site::kLatentQuery, Site::kDecodedQuery);
   const FloatRows key = decode(*block.key_link, columns(qkv, cols, query_width, query_width), layer,
                                observer, Site::kLatentKey, Site::kDecodedKey);
-  return attend(layer, {query.data(), width}, {key.data(), width}, value, tokens, observer);
+  return heads({query.data(), width}, {key.data(), width});
 }
 
-FloatRows FloatBlocks::run_block(std::size_t layer, FloatRows stream,
-                                 ActivationObserver* observer) const {
+void FloatBlocks::add_cross(std::size_t layer, FloatRows& stream, const FloatRows& memory,
+                            ActivationObserver* observer) const {
+  static const std::vector<std::uint8_t> kNoMask;
+  const std::size_t width = shape_.width;
+  const Cross& cross = *blocks_[layer].cross;
+  const FloatRows normed = layer_norm(layers_[layer].cross->norm, stream, options_.norm_epsilon);
+  show(observer, Site::kCrossNorm, layer, normed, width);
+  const FloatRows query = cross.query.apply(normed);
+  show(observer, Site::kCrossQuery, layer, query, width);
+  const FloatRows key_value = cross.key_value.apply(memory);
+  show(observer, Site::kCrossKeyValue, layer, key_value, 2 * width);
+  const FloatRows context = attend(layer,
+                                   {{query.data(), width},
+                                    {key_value.data(), 2 * width},
+                                    {key_value.data() + width, 2 * width},
+                                    query.size() / width,
+                                    memory.size() / width,
+                                    false,
+                                    &kNoMask},
+                                   observer);
+  show(observer, Site::kCrossContext, layer, context, width);
+  add(stream, cross.proj.apply(context));
+  show(observer, Site::kCrossResidual, layer, stream, width);
+}
+
+FloatRows FloatBlocks::run_block(std::size_t layer, FloatRows stream, ActivationObserver* observer,
+                                 const FloatRows* memory) const {
   const FloatBlock& block = layers_[layer];
   const Block& packed = blocks_[layer];
   const std::size_t width = shape_.width;
@@ -157,6 +193,7 @@ FloatRows FloatBlocks::run_block(std::size_t layer, FloatRows stream,
   add(stream, packed.proj.apply(context));
   show(observer, Site::kAttentionResidual, layer, stream, width);
   if (post) stream = norm(block.norm1, stream, Site::kNorm1);
+  if (block.cross) add_cross(layer, stream, *memory, observer);
 
   FloatRows hidden = packed.fc1.apply(post ? stream : norm(block.norm2, stream, Site::kNorm2));
   show(observer, Site::kGeluIn, layer, hidden, shape_.hidden);

@@ -43,16 +43,23 @@ class FloatBlocks {
   FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> blocks, const Options& options);
 
   /// The residual stream [tokens, width] (if post-norm, its LayerNorm) after the last block.
-  [[nodiscard]] FloatRows run(FloatRows stream, ActivationObserver* observer) const;
+  /// `memory`: the states [tokens of another text, width] that blocks with FloatBlock::cross attend
+  /// to.
+  [[nodiscard]] FloatRows run(FloatRows stream, ActivationObserver* observer,
+                              const FloatRows* memory = nullptr) const;
 
  private:
   struct Link {
     std::optional<PackedLinear> encoder;  ///< nothing: folded into the projections
     PackedLinear decoder;
   };
+  struct Cross {
+    PackedLinear query, key_value, proj;
+  };
   struct Block {
     PackedLinear qkv, proj, fc1, fc2;
     std::optional<Link> query_link, key_link;
+    std::optional<Cross> cross;
   };
   /// Some columns of a matrix whose rows are `stride` elements apart.
   struct Columns {
@@ -65,13 +72,23 @@ class FloatBlocks {
   /// Query or key through its auto-encoder; shows what is at the sites of code and result.
   [[nodiscard]] static FloatRows decode(const Link& link, FloatRows rows, std::size_t layer,
                                         ActivationObserver* observer, Site latent, Site decoded);
-  /// All heads; shows the attention of each.
-  [[nodiscard]] FloatRows attend(std::size_t layer, Columns query, Columns key, Columns value,
-                                 std::size_t tokens, ActivationObserver* observer) const;
+  /// Of `tokens` queries to `keys` keys.
+  struct Attention {
+    Columns query, key, value;
+    std::size_t tokens, keys;
+    bool causal;
+    const std::vector<std::uint8_t>* keep;  ///< a mask, empty for none
+  };
+  /// All heads; shows the attention of each, where it is one of tokens to themselves.
+  [[nodiscard]] FloatRows attend(std::size_t layer, const Attention& attention,
+                                 ActivationObserver* observer) const;
+  /// The stream with what a block takes from `memory`.
+  void add_cross(std::size_t layer, FloatRows& stream, const FloatRows& memory,
+                 ActivationObserver* observer) const;
   [[nodiscard]] FloatRows attention(std::size_t layer, const FloatRows& in,
                                     ActivationObserver* observer) const;
   [[nodiscard]] FloatRows run_block(std::size_t layer, FloatRows stream,
-                                    ActivationObserver* observer) const;
+                                    ActivationObserver* observer, const FloatRows* memory) const;
 
   EncoderShape shape_;
   Options options_;

@@ -19,7 +19,7 @@ FloatText::FloatText(const TextCheckpoint& checkpoint)
 }
 
 FloatRows FloatText::hidden(const std::vector<std::int32_t>& ids, ActivationObserver* observer,
-                            const std::vector<std::int32_t>& types) const {
+                            const std::vector<std::int32_t>& types, const FloatRows* memory) const {
   const std::size_t width = shape().encoder.width;
   if (ids.empty() || ids.size() > shape().positions) {
     throw std::invalid_argument("FloatText: no tokens, or more than positions");
@@ -44,7 +44,7 @@ FloatRows FloatText::hidden(const std::vector<std::int32_t>& ids, ActivationObse
     stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
     show(observer, Site::kEmbeddingNorm, 0, stream, width);
   }
-  stream = blocks_.run(std::move(stream), observer);
+  stream = blocks_.run(std::move(stream), observer, memory);
   if (!post) {
     stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
     show(observer, Site::kFinalNorm, 0, stream, width);

@@ -19,10 +19,12 @@ class FloatText {
 
   /// The last hidden states [tokens, width]: after the last LayerNorm. `types` are
   /// those of the tokens; none: all 0. Throws std::invalid_argument for ids outside the vocabulary,
-  /// types that the network does not have, no tokens, or more than there are positions.
+  /// types that the network does not have, no tokens, or more than there are positions. `memory`:
+  /// of a decoder, what its encoder gives (FloatBlocks::run()).
   [[nodiscard]] FloatRows hidden(const std::vector<std::int32_t>& ids,
                                  ActivationObserver* observer = nullptr,
-                                 const std::vector<std::int32_t>& types = {}) const;
+                                 const std::vector<std::int32_t>& types = {},
+                                 const FloatRows* memory = nullptr) const;
   /// The scores of the classes [classes], of a network with a head. Throws as hidden() does.
   [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& ids,
                                            ActivationObserver* observer = nullptr,

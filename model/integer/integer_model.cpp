@@ -327,6 +327,10 @@ IntegerLayers load_integer_layers(const std::string& path) {
   return read_layers_network(NetworkFile(Safetensors::open(path)));
 }
 
+IntegerSeq2Seq load_integer_seq2seq(const std::string& path) {
+  return read_seq2seq_network(NetworkFile(Safetensors::open(path)));
+}
+
 IntegerLlama load_integer_llama(const std::string& path) {
   return read_llama_network(NetworkFile(Safetensors::open(path)));
 }
@@ -344,6 +348,7 @@ ModelKind model_kind(const std::string& path) {
     if (!document.is_integer()) return ModelKind::kCheckpoint;
     const IntegerKind kind = integer_kind(document);
     if (kind == IntegerKind::kLayers) return ModelKind::kIntegerLayers;
+    if (kind == IntegerKind::kSeq2Seq) return ModelKind::kIntegerSeq2Seq;
     if (kind == IntegerKind::kLlama) return ModelKind::kIntegerLlama;
     if (kind == IntegerKind::kOperators) return ModelKind::kIntegerOperators;
     return kind == IntegerKind::kText ? ModelKind::kIntegerText : ModelKind::kIntegerVit;

@@ -4,6 +4,7 @@
 
 #include "model/integer/integer_layers.h"
 #include "model/integer/integer_llama.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 
@@ -38,16 +39,18 @@ void save_integer_text(const IntegerText& text, const std::string& path);
 
 /// Of a network file alone.
 [[nodiscard]] IntegerLayers load_integer_layers(const std::string& path);
+[[nodiscard]] IntegerSeq2Seq load_integer_seq2seq(const std::string& path);
 [[nodiscard]] IntegerLlama load_integer_llama(const std::string& path);
 /// The metadata of a file's tokeniser, empty if it has none.
 [[nodiscard]] std::string network_tokeniser(const std::string& path);
 
 /// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers,
-/// kIntegerLlama and kIntegerOperators: a network file alone has them
+/// kIntegerSeq2Seq, kIntegerLlama and kIntegerOperators: a network file alone has them
 /// (model/integer/integer_network.h, model/build/operator_graph.h).
 enum class ModelKind {
   kIntegerVit,
   kIntegerText,
+  kIntegerSeq2Seq,
   kIntegerLayers,
   kIntegerLlama,
   kIntegerOperators,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,19 @@ struct IntegerHeadMix {
   double scale = 0;         ///< of the decoder's output
 };
 
+/// Attention of a decoder to what an encoder gives (FloatCross).
+struct IntegerCross {
+  /// Real value of one step: of query, key and value, of the input of `proj`, and of the residual
+  /// stream after it.
+  struct Scales {
+    double query = 0, key = 0, value = 0, context = 0, residual = 0;
+  };
+  IntegerLayerNorm norm;
+  IntegerLinear query, key_value, proj;
+  hw::Dyadic score{}, context{};  ///< as in IntegerBlock
+  Scales scales;
+};
+
 struct IntegerBlock {
   /// Real value of one step.
   struct Scales {
@@ -71,6 +85,7 @@ struct IntegerBlock {
   IntegerLinear fc2;
   hw::Dyadic mlp_identity{};
   Scales scales;
+  std::optional<IntegerCross> cross;  ///< of pre-norm blocks alone
 };
 
 struct IntegerEncoder {

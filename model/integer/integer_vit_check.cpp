@@ -44,6 +44,20 @@ class Check : public ConstantCheck {
     }
   }
 
+  void cross(const std::string& prefix, const IntegerCross& cross) const {
+    norm(prefix + "norm", cross.norm);
+    linear(prefix + "query", cross.query);
+    linear(prefix + "kv", cross.key_value);
+    factor(prefix + "score", cross.score, 0);
+    factor(prefix + "context", cross.context, 0);
+    linear(prefix + "proj", cross.proj);
+    scale(prefix + "query", cross.scales.query);
+    scale(prefix + "key", cross.scales.key);
+    scale(prefix + "value", cross.scales.value);
+    scale(prefix + "context", cross.scales.context);
+    scale(prefix + "residual", cross.scales.residual);
+  }
+
   void block(const std::string& prefix, const IntegerBlock& block, const EncoderShape& shape,
              bool row_scales) const {
     norm(prefix + "norm1", block.norm1);
@@ -59,6 +73,7 @@ class Check : public ConstantCheck {
       link(prefix + "attn.", "q", block.query_link);
       link(prefix + "attn.", "k", block.key_link);
     }
+    if (block.cross) cross(prefix + "cross.", *block.cross);
     if (!block.keep.empty()) mask(prefix + "attn.keep_mask", block.score, shape.head_width());
     if (shape.post_norm) {
       factor(prefix + "attn.identity", block.attention_identity, 1);
@@ -117,6 +132,14 @@ void check_integer_layers(const IntegerLayers& layers, const std::string& place)
   const Check check(place, layers.encoder.datapath);
   check.scale("embedding", layers.embedding_scale);
   check_encoder(check, layers.encoder);
+}
+
+void check_integer_seq2seq(const IntegerSeq2Seq& network, const std::string& place) {
+  check_integer_text(network.encoder, place + ": encoder");
+  check_integer_text(network.decoder, place + ": decoder");
+  const Check check(place, network.decoder.encoder.datapath);
+  check.linear("output", network.output);
+  check.scale("logits", network.logit_scale);
 }
 
 }  // namespace systole::model

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "model/integer/integer_layers.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 
@@ -13,6 +14,7 @@ namespace systole::model {
 /// input without leaving a register. Shapes of the vectors are not checked here.
 void check_integer_vit(const IntegerVit& vit, const std::string& place);
 void check_integer_text(const IntegerText& text, const std::string& place);
+void check_integer_seq2seq(const IntegerSeq2Seq& network, const std::string& place);
 void check_integer_layers(const IntegerLayers& layers, const std::string& place);
 
 }  // namespace systole::model

@@ -76,20 +76,28 @@ class IntegerLayerReader {
     }
   }
 
+  void cross(const CrossNodes& nodes, IntegerBlock& block) {
+    IntegerCross& cross = block.cross.emplace();
+    norm(*nodes.norm, cross.norm);
+    linear(*nodes.query, cross.query);
+    linear(*nodes.key, cross.key_value);
+    append(*nodes.value, cross.key_value);
+    linear(*nodes.proj, cross.proj);
+    IntegerBlock same;
+    attention(*nodes.attention, same);
+    cross.score = same.score;
+    cross.context = same.context;
+    static_cast<void>(identity(*nodes.add, false));
+    cross.scales = {file_.scale_of(nodes.query->output), file_.scale_of(nodes.key->output),
+                    file_.scale_of(nodes.value->output), same.scales.context,
+                    file_.scale_of(nodes.add->output)};
+  }
+
   void query_key_value(const NetworkNode& query, const NetworkNode& key, const NetworkNode& value,
                        IntegerBlock& block) const {
     linear(query, block.qkv);
-    for (const NetworkNode* node : {&key, &value}) {
-      IntegerLinear part;
-      linear(*node, part);
-      const auto append = [](auto& to, const auto& from) {
-        to.insert(to.end(), from.begin(), from.end());
-      };
-      append(block.qkv.weight, part.weight);
-      append(block.qkv.bias, part.bias);
-      append(block.qkv.factor, part.factor);
-      block.qkv.outputs += part.outputs;
-    }
+    append(key, block.qkv);
+    append(value, block.qkv);
     block.scales.query = file_.scale_of(query.output);
     block.scales.key = file_.scale_of(key.output);
     block.scales.value = file_.scale_of(value.output);
@@ -148,6 +156,19 @@ class IntegerLayerReader {
   }
 
  private:
+  /// The outputs of a layer after those of `layer`.
+  void append(const NetworkNode& node, IntegerLinear& layer) const {
+    IntegerLinear part;
+    linear(node, part);
+    const auto add = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    add(layer.weight, part.weight);
+    add(layer.bias, part.bias);
+    add(layer.factor, part.factor);
+    layer.outputs += part.outputs;
+  }
+
   [[nodiscard]] bool identity(const NetworkNode& node, bool post) const {
     const bool has = node.attributes.contains("factor");
     if (has == post) return has;
@@ -165,7 +186,8 @@ class IntegerLayerReader {
 /// block reads.
 template <typename Network>
 std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
-                         const NetworkNode& place, const std::string& value, Network& network) {
+                         const NetworkNode& place, const std::string& value, Network& network,
+                         std::string* memory = nullptr) {
   IntegerEncoder& encoder = network.encoder;
   network.name = walk.file().document().name;
   network.source = walk.file().document().source;
@@ -173,6 +195,11 @@ std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
   encoder.shape = found.shape;
   encoder.folded_encoders = found.folded_encoders;
   encoder.row_scales = found.row_scales;
+  if (memory != nullptr) *memory = found.memory;
+  if (memory == nullptr && !found.memory.empty()) {
+    walk.file().fail(
+        place, "its blocks attend to another text, expected input " + std::string(kTargetIds));
+  }
   return found.entry;
 }
 
@@ -239,6 +266,10 @@ IntegerKind integer_kind(const NetworkDocument& document) {
   };
   if (has("patches")) return IntegerKind::kVit;
   if (has("rms_norm")) return IntegerKind::kLlama;
+  const std::vector<std::string>& inputs = document.inputs;
+  if (std::find(inputs.begin(), inputs.end(), kTargetIds) != inputs.end()) {
+    return IntegerKind::kSeq2Seq;
+  }
   if (has("embedding")) return IntegerKind::kText;
   const bool pictures =
       std::any_of(document.nodes.begin(), document.nodes.end(),
@@ -273,9 +304,10 @@ IntegerVit read_vit_network(const NetworkFile& file) {
   return vit;
 }
 
-IntegerText read_text_network(const NetworkFile& file) {
-  const NetworkWalk walk(file);
-  const TextEnds ends = text_ends(walk, walk.last());
+IntegerText read_text(const NetworkWalk& walk, const NetworkNode& end, std::string* memory,
+                      const char* ids) {
+  const NetworkFile& file = walk.file();
+  const TextEnds ends = text_ends(walk, end);
   const NetworkNode& last = *ends.last;
   IntegerText text;
   IntegerLayerReader reader(file, text.encoder);
@@ -286,13 +318,16 @@ IntegerText read_text_network(const NetworkFile& file) {
     reader.norm(last, text.norm);
   }
   const std::string entry =
-      read_encoder(walk, reader, last, has_norm ? last.inputs[0] : last.output, text);
+      read_encoder(walk, reader, last, has_norm ? last.inputs[0] : last.output, text, memory);
   if (has_norm == text.encoder.shape.post_norm) {
     file.fail(last, "expected a layer_norm after the last block of a pre-norm network alone");
   }
   const NetworkNode& sum =
       read_first_norm(walk, reader, last, entry, text.encoder.shape, text.norm);
   const TextEmbedding embedding = text_embedding(walk, sum);
+  if (ids != nullptr && embedding.word->inputs[0] != ids) {
+    file.fail(*embedding.word, "expected the words of " + std::string(ids));
+  }
   text.embedding_scale = file.scale_of(sum.output);
   text.word = reader.words(embedding.word->inputs[1]);
   const std::size_t width = text.encoder.shape.width;
@@ -325,6 +360,11 @@ IntegerText read_text_network(const NetworkFile& file) {
   }
   check_integer_text(text, file.path());
   return text;
+}
+
+IntegerText read_text_network(const NetworkFile& file) {
+  const NetworkWalk walk(file);
+  return read_text(walk, walk.last(), nullptr);
 }
 
 IntegerLayers read_layers_network(const NetworkFile& file) {

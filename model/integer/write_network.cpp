@@ -115,6 +115,34 @@ class IntegerLeaves {
                         {stream_type(), {rows_, encoder_.shape.width}, scale}, attributes);
   }
 
+  /// What the attentions to an encoder read.
+  void set_memory(std::string memory) { memory_ = std::move(memory); }
+
+  std::string cross(const std::string& prefix, const IntegerCross& cross,
+                    const std::string& stream) {
+    const std::uint32_t width = encoder_.shape.width;
+    const IntegerCross::Scales& scales = cross.scales;
+    const std::string normed = norm(prefix + "norm", cross.norm, stream);
+    const auto operand = [&](const char* name, const IntegerLinear& layer, const std::string& x,
+                             double scale) {
+      return linear(prefix + name, layer, x, LinearUse::kOperand, scale);
+    };
+    const std::string query = operand("query", cross.query, normed, scales.query);
+    const std::string key = operand("key", part(cross.key_value, 0, width), memory_, scales.key);
+    const std::string value =
+        operand("value", part(cross.key_value, width, width), memory_, scales.value);
+    const std::string context = writer_.node(prefix + "context", "attention", {query, key, value},
+                                             {"s8", {rows_, width}, scales.context},
+                                             {{"heads", encoder_.shape.heads},
+                                              {"causal", false},
+                                              {"score", factor_json(cross.score)},
+                                              {"exp_to_code", factor_json(encoder_.exp_to_code)},
+                                              {"context", factor_json(cross.context)}});
+    const std::string attended =
+        linear(prefix + "proj", cross.proj, context, LinearUse::kBranch, 0.0);
+    return add(prefix + "residual", stream, attended, {}, scales.residual);
+  }
+
   /// Logits of the state x of one token.
   std::string head(const IntegerTextHead& head, std::string x) {
     const std::int64_t width = encoder_.shape.width;
@@ -169,7 +197,38 @@ class IntegerLeaves {
   NetworkWriter& writer_;
   const IntegerEncoder& encoder_;
   std::int64_t rows_;
+  std::string memory_;
 };
+
+/// Everything of a text network before its head; its states. `ids`: the graph input that it reads.
+std::string write_text(NetworkWriter& writer, IntegerLeaves& leaves, const IntegerText& text,
+                       const char* ids) {
+  const TextShape& shape = text.shape;
+  const std::size_t width = shape.encoder.width;
+  const Value stream{leaves.stream_type(), {kTokens, shape.encoder.width}, text.embedding_scale};
+  std::string x = writer.node("word", "embedding",
+                              {writer.input(ids, {"i64", {kTokens}}),
+                               leaves.words("word.table", {shape.vocabulary, width}, text.word)},
+                              stream);
+  const std::string position =
+      writer.node("position", "positions",
+                  {leaves.words("position.table", {shape.positions, width}, text.position)}, stream,
+                  {{"offset", 0}});
+  x = writer.node("embedding", "add", {x, position}, stream);
+  if (shape.token_types > 0) {
+    // That of type 0 is a part of `position`; a network with no other has no table.
+    std::vector<std::int32_t> table = text.token_type;
+    table.resize(shape.token_types * width, 0);
+    const std::string types = writer.input("token_type_ids", {"i64", {kTokens}});
+    const std::string type = writer.node(
+        "token_type", "embedding",
+        {types, leaves.words("token_type.table", {shape.token_types, width}, table)}, stream);
+    x = writer.node("typed_embedding", "add", {x, type}, stream);
+  }
+  if (shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
+  x = leaves.blocks(x);
+  return shape.encoder.post_norm ? x : leaves.norm("norm", text.norm, x);
+}
 
 }  // namespace
 
@@ -205,42 +264,34 @@ void write_network(const IntegerVit& vit, const std::string& path) {
 }
 
 void write_network(const IntegerText& text, const std::string& path) {
-  const TextShape& shape = text.shape;
-  const std::size_t width = shape.encoder.width;
   NetworkWriter writer(text.name, text.source);
   writer.set_datapath(datapath_metadata(text.encoder.datapath));
-  writer.set_architecture({{"family", shape.encoder.causal ? "gpt2" : "bert"}});
+  writer.set_architecture({{"family", text.shape.encoder.causal ? "gpt2" : "bert"}});
   IntegerLeaves leaves(writer, text.encoder, kTokens);
-  const Value stream{leaves.stream_type(), {kTokens, shape.encoder.width}, text.embedding_scale};
-  const std::string ids = writer.input("input_ids", {"i64", {kTokens}});
-  std::string x =
-      writer.node("word", "embedding",
-                  {ids, leaves.words("word.table", {shape.vocabulary, width}, text.word)}, stream);
-  const std::string position =
-      writer.node("position", "positions",
-                  {leaves.words("position.table", {shape.positions, width}, text.position)}, stream,
-                  {{"offset", 0}});
-  x = writer.node("embedding", "add", {x, position}, stream);
-  if (shape.token_types > 0) {
-    // That of type 0 is a part of `position`; a network with no other has no table.
-    std::vector<std::int32_t> table = text.token_type;
-    table.resize(shape.token_types * width, 0);
-    const std::string types = writer.input("token_type_ids", {"i64", {kTokens}});
-    const std::string type = writer.node(
-        "token_type", "embedding",
-        {types, leaves.words("token_type.table", {shape.token_types, width}, table)}, stream);
-    x = writer.node("typed_embedding", "add", {x, type}, stream);
-  }
-  if (shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
-  x = leaves.blocks(x);
-  if (!shape.encoder.post_norm) x = leaves.norm("norm", text.norm, x);
+  std::string x = write_text(writer, leaves, text, "input_ids");
   if (text.head) {
     x = writer.node("class_row", "select_row", {x},
-                    {leaves.operand_type(), {1, shape.encoder.width}}, {{"row", 0}});
+                    {leaves.operand_type(), {1, text.shape.encoder.width}}, {{"row", 0}});
     leaves.set_rows(1);
     x = leaves.head(*text.head, x);
   }
   writer.write(path, x);
+}
+
+void write_network(const IntegerSeq2Seq& network, const std::string& path) {
+  NetworkWriter writer(network.name, network.source);
+  writer.set_datapath(datapath_metadata(network.encoder.encoder.datapath));
+  writer.set_architecture(
+      {{"family", kSeq2SeqFamily}, {"begin", network.tokens.begin}, {"end", network.tokens.end}});
+  writer.set_prefix("encoder.");
+  IntegerLeaves encoder(writer, network.encoder.encoder, kTokens);
+  const std::string memory = write_text(writer, encoder, network.encoder, "input_ids");
+  writer.set_prefix("decoder.");
+  IntegerLeaves decoder(writer, network.decoder.encoder, kTokens);
+  decoder.set_memory(memory);
+  const std::string states = write_text(writer, decoder, network.decoder, kTargetIds);
+  writer.write(path, decoder.linear("output", network.output, states, LinearUse::kLogits,
+                                    network.logit_scale));
 }
 
 void write_network(const IntegerLayers& layers, const std::string& path) {

@@ -20,7 +20,8 @@ struct BlockScales {
 ///   norm(name, norm, x), gelu(name, block, x, scale),
 ///   attention(name, block, q, k, v, scale), link(prefix, operand, link, x),
 ///   add(name, identity, branch, factor, scale), scales(block), operand(name, x, columns): what a
-///   product takes of a LayerNorm's or a GELU's result.
+///   product takes of a LayerNorm's or a GELU's result, cross(prefix, cross, stream) of a decoder's
+///   attention to an encoder.
 /// `use` is where the result of a linear layer goes: to an operand of 8 bits, to a GELU, to a
 /// function of 16 bits, or to a branch.
 enum class LinearUse : std::uint8_t { kOperand, kGelu, kWide, kBranch, kStream, kLogits };
@@ -53,6 +54,7 @@ std::string write_block(Leaves& leaves, const Block& block, const EncoderShape& 
   std::string stream = leaves.add(prefix + "attn.residual", in, attended, leaves.identity1(block),
                                   scales.attention_residual);
   if (post) stream = leaves.norm(prefix + "norm1", block.norm1, stream);
+  if (block.cross) stream = leaves.cross(prefix + "cross.", *block.cross, stream);
   const std::string normed2 = leaves.operand(
       prefix + "mlp.codes", post ? stream : leaves.norm(prefix + "norm2", block.norm2, stream),
       shape.width);

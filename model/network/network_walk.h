@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "hw/number/dyadic.h"
 #include "model/metadata/vit_shape.h"
@@ -73,6 +74,12 @@ struct WalkedEncoder {
   bool folded_encoders = false;
   bool row_scales = false;  ///< products read codes of rows
   std::string entry;        ///< the value that the first block reads
+  std::string memory;       ///< the encoder's states that all blocks attend to; empty: none
+};
+
+/// The attention of a block to an encoder.
+struct CrossNodes {
+  const NetworkNode *norm, *query, *key, *value, *attention, *proj, *add;
 };
 
 /// The factor that an attribute is.
@@ -118,10 +125,51 @@ const NetworkNode& read_link(const NetworkWalk& walk, Leaves& leaves, const Netw
   return walk.before(*node, "linear", index);
 }
 
+/// Reads the attention to an encoder that `add` ends, and returns the value of the residual stream
+/// before it; or `add` ends a block's own attention: its queries and keys are of the same tokens.
+template <typename Leaves, typename Block>
+const NetworkNode& read_cross(const NetworkWalk& walk, Leaves& leaves, const NetworkNode& add,
+                              Block& block, WalkedEncoder& common, bool first) {
+  CrossNodes nodes{};
+  const NetworkWalk::Sum sum = walk.sum(add);
+  nodes.add = &add;
+  nodes.proj = sum.branch;
+  nodes.attention = &walk.before(*nodes.proj, "attention");
+  std::string memory;
+  const NetworkNode* before = &add;
+  const std::vector<std::string>& operands = nodes.attention->inputs;
+  const bool projected = std::all_of(operands.begin(), operands.begin() + 3,
+                                     [&](const auto& x) { return walk.made_by(x, "linear"); });
+  if (projected && !common.shape.post_norm) {
+    nodes.query = walk.file().producer(operands[0]);
+    nodes.key = walk.file().producer(operands[1]);
+    nodes.value = walk.file().producer(operands[2]);
+    if (nodes.query->inputs[0] != nodes.key->inputs[0] &&
+        nodes.key->inputs[0] == nodes.value->inputs[0]) {
+      memory = nodes.key->inputs[0];
+      if (nodes.attention->attributes.at("causal").template get<bool>()) {
+        walk.file().fail(*nodes.attention, "attribute 'causal': expected false of another text");
+      }
+      walk.agree(common.shape.heads,
+                 nodes.attention->attributes.at("heads").template get<std::uint32_t>(), first,
+                 *nodes.attention, "attribute 'heads'");
+      nodes.norm = &walk.before(*nodes.query, "layer_norm");
+      walk.require_same_input(*nodes.norm, sum.identity);
+      before = walk.file().producer(sum.identity);
+      if (before == nullptr || !before->is("add")) {
+        walk.file().fail(add, "expected the sum with an add, as after an attention");
+      }
+      leaves.cross(nodes, block);
+    }
+  }
+  walk.agree(common.memory, memory, first, *nodes.attention, "the attention to an encoder");
+  return *before;
+}
+
 /// Reads the block whose output `value` is and returns what it reads. `Leaves` reads single layers:
 ///   linear(node, layer), query_key_value(q, k, v, block), norm(node, norm), gelu(node, block),
 ///   attention(node, block), encoder(node, link), decoder(node, link), add1(node, block, post),
-///   add2(node, block, post).
+///   add2(node, block, post), cross(nodes, block).
 template <typename Leaves, typename Block>
 std::string read_block(const NetworkWalk& walk, Leaves& leaves, const std::string& value,
                        Block& block, WalkedEncoder& common, bool first) {
@@ -161,13 +209,14 @@ std::string read_block(const NetworkWalk& walk, Leaves& leaves, const std::strin
       file.fail(*end, "expected the sum with an add, as after an attention");
     }
   }
+  middle = &read_cross(walk, leaves, *middle, block, common, first);
   const NetworkWalk::Sum sum = walk.sum(*middle);
   leaves.add1(*middle, block, post);
   leaves.linear(*sum.branch, block.proj);
   const NetworkNode& attention = walk.before(*sum.branch, "attention");
   leaves.attention(attention, block);
   walk.agree(common.shape.heads, attention.attributes.at("heads").template get<std::uint32_t>(),
-             first, attention, "attribute 'heads'");
+             first && !block.cross, attention, "attribute 'heads'");
   walk.agree(common.shape.causal, attention.attributes.at("causal").template get<bool>(), first,
              attention, "attribute 'causal'");
   walk.agree(common.shape.width, columns_of(file, attention.output), first, attention, "the width");

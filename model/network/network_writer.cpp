@@ -55,6 +55,7 @@ std::string NetworkWriter::input(const std::string& name, const Value& value) {
 }
 
 std::string NetworkWriter::constant(TensorData tensor) {
+  tensor.name = prefix_ + tensor.name;
   constants_.push_back(std::move(tensor));
   return constants_.back().name;
 }
@@ -78,13 +79,14 @@ std::string NetworkWriter::reals(const std::string& name, const std::vector<std:
 std::string NetworkWriter::node(const std::string& name, const char* op,
                                 const std::vector<std::string>& inputs, const Value& value,
                                 const ordered_json& attributes) {
-  document_["nodes"].push_back({{"name", name},
+  const std::string full = prefix_ + name;
+  document_["nodes"].push_back({{"name", full},
                                 {"op", op},
                                 {"inputs", inputs},
-                                {"outputs", {name}},
+                                {"outputs", {full}},
                                 {"attributes", attributes}});
-  add_value(name, value);
-  return name;
+  add_value(full, value);
+  return full;
 }
 
 std::map<std::string, std::string> NetworkWriter::metadata(const std::string& output) {

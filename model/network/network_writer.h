@@ -35,6 +35,10 @@ class NetworkWriter {
   /// Metadata kTokeniserKey.
   void set_tokeniser(std::string text) { tokeniser_ = std::move(text); }
 
+  /// What the names of nodes and constants begin with from now on, besides those given; at first
+  /// nothing.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
   /// Each returns the name.
   std::string input(const std::string& name, const Value& value);
   std::string constant(TensorData tensor);
@@ -56,7 +60,7 @@ class NetworkWriter {
   [[nodiscard]] std::map<std::string, std::string> metadata(const std::string& output);
 
   nlohmann::ordered_json document_;
-  std::string tokeniser_;
+  std::string tokeniser_, prefix_;
   std::vector<TensorData> constants_;
 };
 

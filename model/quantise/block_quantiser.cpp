@@ -48,6 +48,9 @@ double BlockQuantiser::residual_scale(Site site, std::size_t layer) const {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       largest = std::max({largest, calibration_.largest(Site::kAttentionResidual, i),
                           calibration_.largest(Site::kMlpResidual, i)});
+      if (blocks_[i].cross) {
+        largest = std::max(largest, calibration_.largest(Site::kCrossResidual, i));
+      }
     }
   }
   const auto codes = static_cast<double>(hw::symmetric_range(options_.datapath.residual_bits).hi);
@@ -107,6 +110,39 @@ IntegerHeadMix BlockQuantiser::link(const std::string& prefix, const std::string
   return link;
 }
 
+hw::Dyadic BlockQuantiser::score_factor(const std::string& name, double query, double key) const {
+  const double scale = query * key * std::pow(static_cast<double>(shape_.head_width()), -0.5);
+  return layers_.factor(name, scale * std::exp2(double{hw::kScoreFractionBits}));
+}
+
+hw::Dyadic BlockQuantiser::context_factor(const std::string& name, double value,
+                                          double context) const {
+  return layers_.factor(name,
+                        std::ldexp(value, -context_fraction_bits(options_.datapath)) / context);
+}
+
+IntegerCross BlockQuantiser::cross(std::size_t i, double in_scale) const {
+  const FloatCross& from = *blocks_[i].cross;
+  const std::string prefix = "blocks." + std::to_string(i) + ".cross.";
+  const std::uint32_t width = shape_.width;
+  IntegerCross cross;
+  IntegerCross::Scales& scales = cross.scales;
+  const double norm_scale = operand_scale(Site::kCrossNorm, i);
+  cross.norm = layers_.layer_norm(prefix + "norm", from.norm, norm_scale);
+  scales.query = operand_scale(Site::kCrossQuery, i);
+  scales.key = operand_scale(calibration_.largest(Site::kCrossKeyValue, i, 0, width));
+  scales.value = operand_scale(calibration_.largest(Site::kCrossKeyValue, i, width, width));
+  cross.query = layers_.linear(prefix + "query", from.query, norm_scale, {{width, scales.query}});
+  cross.key_value = layers_.linear(prefix + "kv", from.key_value, memory_scale_,
+                                   {{width, scales.key}, {width, scales.value}});
+  cross.score = score_factor(prefix + "scores", scales.query, scales.key);
+  scales.context = operand_scale(Site::kCrossContext, i);
+  cross.context = context_factor(prefix + "context", scales.value, scales.context);
+  scales.residual = in_scale;
+  cross.proj = layers_.linear(prefix + "proj", from.proj, scales.context, {{width, in_scale}});
+  return cross;
+}
+
 IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   const FloatBlock& from = blocks_[i];
   const std::string prefix = "blocks." + std::to_string(i) + ".";
@@ -138,18 +174,14 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
                           operand_scale(Site::kLatentKey, i), key_scale);
   }
   block.keep = from.keep;
-  const double score_scale =
-      query_scale * key_scale * std::pow(static_cast<double>(shape_.head_width()), -0.5);
-  block.score = layers_.factor(prefix + "attn.scores",
-                               score_scale * std::exp2(double{hw::kScoreFractionBits}));
+  block.score = score_factor(prefix + "attn.scores", query_scale, key_scale);
   scales.context = operand_scale(Site::kContext, i);
-  block.context = layers_.factor(
-      prefix + "attn.context",
-      std::ldexp(scales.value, -context_fraction_bits(options_.datapath)) / scales.context);
+  block.context = context_factor(prefix + "attn.context", scales.value, scales.context);
 
   scales.attention_residual = post ? residual_scale(Site::kAttentionResidual, i) : in_scale;
   block.proj = layers_.linear(prefix + "attn.proj", from.proj, scales.context,
                               {{width, scales.attention_residual}});
+  if (from.cross) block.cross = cross(i, in_scale);
   const double mlp_in = product_scale(post ? norm1_scale : norm2_scale, width);
   scales.gelu_in = gelu_scale(i);
   scales.gelu_out = wide_scale(Site::kGeluOut, i);

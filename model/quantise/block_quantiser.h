@@ -19,11 +19,13 @@ void check_options(const QuantiserOptions& options);
 /// Integer constants of Transformer blocks from the calibrated maxima of their activations.
 class BlockQuantiser {
  public:
-  /// All outlive this object. `path` is for messages.
+  /// All outlive this object. `path` is for messages, `memory_scale` that of the states which
+  /// blocks with FloatBlock::cross attend to.
   BlockQuantiser(const std::string& path, const EncoderShape& shape,
                  const std::vector<FloatBlock>& blocks, const Calibration& calibration,
-                 const QuantiserOptions& options)
-      : shape_(shape),
+                 const QuantiserOptions& options, double memory_scale = 0.0)
+      : memory_scale_(memory_scale),
+        shape_(shape),
         blocks_(blocks),
         calibration_(calibration),
         options_(options),
@@ -70,9 +72,16 @@ class BlockQuantiser {
   [[nodiscard]] IntegerHeadMix link(const std::string& prefix, const std::string& operand,
                                     const FloatLink& from, double in_scale, double latent_scale,
                                     double scale) const;
+  /// The attention to an encoder of block `i`, on a stream of `in_scale`.
+  [[nodiscard]] IntegerCross cross(std::size_t i, double in_scale) const;
+  /// The factors of scores and context of an attention, by the scales of what they read and give.
+  [[nodiscard]] hw::Dyadic score_factor(const std::string& name, double query, double key) const;
+  [[nodiscard]] hw::Dyadic context_factor(const std::string& name, double value,
+                                          double context) const;
   /// Block `i` on a stream of `in_scale`.
   [[nodiscard]] IntegerBlock block(std::size_t i, double in_scale) const;
 
+  const double memory_scale_;
   const EncoderShape& shape_;
   const std::vector<FloatBlock>& blocks_;
   const Calibration& calibration_;

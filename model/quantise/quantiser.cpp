@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "model/float/float_seq2seq.h"
 #include "model/float/float_text.h"
 #include "model/float/float_vit.h"
 #include "model/integer/head_mix.h"
@@ -85,9 +86,10 @@ IntegerVit vit_constants(const VitCheckpoint& checkpoint, const Calibration& cal
 }
 
 IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& calibration,
-                           const QuantiserOptions& options) {
+                           const QuantiserOptions& options, double memory_scale = 0.0) {
   const EncoderShape& shape = checkpoint.shape.encoder;
-  const BlockQuantiser quantiser(checkpoint.path, shape, checkpoint.blocks, calibration, options);
+  const BlockQuantiser quantiser(checkpoint.path, shape, checkpoint.blocks, calibration, options,
+                                 memory_scale);
   IntegerText text;
   text.shape = checkpoint.shape;
   text.encoder = quantiser.empty_encoder();
@@ -109,6 +111,11 @@ IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& 
                        shape.post_norm ? scale : norm_scale, options.datapath.multiplier_bits);
   }
   return text;
+}
+
+void require_no_folding(const std::string& path, const QuantiserOptions& options) {
+  if (!options.outlier_alpha && !options.fold_encoders) return;
+  throw hw::InputError(path + ": folding of outliers and encoders: of vision models alone");
 }
 
 void fold_outlier_channels(FloatNorm& norm, FloatLinear& reader,
@@ -174,10 +181,7 @@ IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
 IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibration,
                      const QuantiserOptions& options) {
   check_options(options);
-  if (options.outlier_alpha || options.fold_encoders) {
-    throw hw::InputError(checkpoint.path +
-                         ": folding of outliers and encoders: of vision models alone");
-  }
+  require_no_folding(checkpoint.path, options);
   Calibration maxima;
   const FloatText real(checkpoint);
   for (std::size_t i = 0; i < calibration.count; ++i) {
@@ -195,6 +199,33 @@ IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibrati
                 " calibration texts";
   check_integer_text(text, checkpoint.path);
   return text;
+}
+
+IntegerSeq2Seq quantise(const Seq2SeqCheckpoint& checkpoint, const TextPairs& calibration,
+                        const QuantiserOptions& options) {
+  check_options(options);
+  require_no_folding(checkpoint.path, options);
+  Calibration encoder, decoder;
+  const FloatSeq2Seq real(checkpoint);
+  for (std::size_t i = 0; i < calibration.source.count; ++i) {
+    static_cast<void>(real.logits(calibration.source.text(i).trimmed().ids,
+                                  calibration.target.text(i).trimmed().ids, {&encoder, &decoder}));
+  }
+  IntegerSeq2Seq network;
+  network.encoder = text_constants(checkpoint.encoder, encoder, options);
+  network.decoder = text_constants(checkpoint.decoder, decoder, options,
+                                   network.encoder.encoder.blocks.back().norm2.scale);
+  network.logit_scale = logit_scale(decoder);
+  const LayerQuantiser layers(checkpoint.path, options.datapath.multiplier_bits,
+                              options.per_channel);
+  network.output = layers.linear("output", checkpoint.output, network.decoder.norm.scale,
+                                 {{checkpoint.output.outputs, network.logit_scale}});
+  network.tokens = checkpoint.tokens;
+  network.name = std::filesystem::path(checkpoint.path).stem().string();
+  network.source = "quantised from " + network.name + ", " +
+                   std::to_string(calibration.source.count) + " calibration texts";
+  check_integer_seq2seq(network, checkpoint.path);
+  return network;
 }
 
 }  // namespace systole::model

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "model/checkpoint/seq2seq_checkpoint.h"
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/data/dataset.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 #include "model/quantise/calibration.h"
@@ -29,6 +31,12 @@ namespace systole::model {
 /// are of vision models.
 [[nodiscard]] IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibration,
                                    const QuantiserOptions& options = {});
+
+/// The same for an encoder-decoder, which are one network to the datapath: the decoder reads the
+/// encoder's states in their scale.
+[[nodiscard]] IntegerSeq2Seq quantise(const Seq2SeqCheckpoint& checkpoint,
+                                      const TextPairs& calibration,
+                                      const QuantiserOptions& options = {});
 
 /// Moves outliers from the channels of the LayerNorm outputs into the weights of the layer that
 /// reads them (qkv, fc1, head): channel j of the norm is divided by, and column j of the weights

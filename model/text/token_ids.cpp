@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* kIds = "input_ids";
 constexpr const char* kMask = "attention_mask";
+constexpr const char* kTargetMask = "decoder_attention_mask";
+constexpr const char* kTarget = "decoder_input_ids";
 constexpr const char* kTypes = "token_type_ids";
 constexpr const char* kLabels = "labels";
 
@@ -35,7 +37,7 @@ std::vector<std::int32_t> read_numbers(const Safetensors& file, const char* name
     }
     numbers.push_back(static_cast<std::int32_t>(number));
   };
-  if (file.tensor(name).dtype == FileDtype::kBool && name == kMask) {
+  if (file.tensor(name).dtype == FileDtype::kBool && (name == kMask || name == kTargetMask)) {
     for (const std::uint8_t number : file.copy<std::uint8_t>(name)) add(number);
   } else {
     for (const std::int64_t number : file.as_int64(name)) add(number);
@@ -43,32 +45,54 @@ std::vector<std::int32_t> read_numbers(const Safetensors& file, const char* name
   return numbers;
 }
 
-void require_shape_of_ids(const Safetensors& file, const char* name) {
+void require_shape_of_ids(const Safetensors& file, const char* name, const char* ids = kIds) {
   const std::vector<std::size_t>& shape = file.tensor(name).shape;
-  const std::vector<std::size_t>& expected = file.tensor(kIds).shape;
+  const std::vector<std::size_t>& expected = file.tensor(ids).shape;
   if (shape == expected) return;
   fail_tensor(file, name,
               "shape is " + shape_text(shape) + ", expected " + shape_text(expected) + " as of '" +
-                  kIds + "'");
+                  ids + "'");
 }
 
 /// Tokens of each text that are no padding.
-std::vector<std::size_t> read_mask(const Safetensors& file, std::size_t count, std::size_t length) {
-  if (!file.has(kMask)) return std::vector<std::size_t>(count, length);
-  require_shape_of_ids(file, kMask);
-  const std::vector<std::int32_t> mask = read_numbers(file, kMask, 1);
+std::vector<std::size_t> read_mask(const Safetensors& file, const char* name, const char* ids,
+                                   std::size_t count, std::size_t length) {
+  if (!file.has(name)) return std::vector<std::size_t>(count, length);
+  require_shape_of_ids(file, name, ids);
+  const std::vector<std::int32_t> mask = read_numbers(file, name, 1);
   std::vector<std::size_t> valid;
   for (auto row = mask.begin(); row != mask.end(); row += static_cast<std::ptrdiff_t>(length)) {
     const auto end = row + static_cast<std::ptrdiff_t>(length);
     const auto padding = std::find(row, end, 0);
     if (padding == row || std::find(padding, end, 1) != end) {
-      fail_tensor(file, kMask,
+      fail_tensor(file, name,
                   "row " + std::to_string(valid.size()) +
                       ": expected ones, then zeros: padding at the end of a text alone");
     }
     valid.push_back(static_cast<std::size_t>(padding - row));
   }
   return valid;
+}
+
+/// Ids and mask.
+TokenIds read_texts(const Safetensors& file, const char* ids, const char* mask,
+                    const TextShape& shape) {
+  const std::vector<std::size_t>& sizes = file.tensor(ids).shape;
+  if (sizes.size() != 2 || sizes[0] == 0 || sizes[1] == 0) {
+    fail_tensor(file, ids,
+                "shape is " + shape_text(sizes) + ", expected [count, length], none of them 0");
+  }
+  if (sizes[1] > shape.positions) {
+    fail_tensor(file, ids,
+                "texts of " + std::to_string(sizes[1]) + " tokens, but the network has " +
+                    std::to_string(shape.positions) + " positions");
+  }
+  TokenIds result;
+  result.count = sizes[0];
+  result.length = sizes[1];
+  result.ids = read_numbers(file, ids, shape.vocabulary - 1);
+  result.valid = read_mask(file, mask, ids, result.count, result.length);
+  return result;
 }
 
 std::vector<std::int32_t> read_types(const Safetensors& file, std::uint32_t token_types) {
@@ -113,24 +137,32 @@ TokenText TokenIds::text(std::size_t index) const {
 
 TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
   const Safetensors file = Safetensors::open(path);
-  const std::vector<std::size_t>& sizes = file.tensor(kIds).shape;
-  if (sizes.size() != 2 || sizes[0] == 0 || sizes[1] == 0) {
-    fail_tensor(file, kIds,
-                "shape is " + shape_text(sizes) + ", expected [count, length], none of them 0");
-  }
-  if (sizes[1] > shape.positions) {
-    fail_tensor(file, kIds,
-                "texts of " + std::to_string(sizes[1]) + " tokens, but the network has " +
-                    std::to_string(shape.positions) + " positions");
-  }
-  TokenIds result;
-  result.count = sizes[0];
-  result.length = sizes[1];
-  result.ids = read_numbers(file, kIds, shape.vocabulary - 1);
-  result.valid = read_mask(file, result.count, result.length);
+  TokenIds result = read_texts(file, kIds, kMask, shape);
   result.types = read_types(file, shape.token_types);
   result.labels = read_labels(file, result.count, shape.classes);
   return result;
+}
+
+TextPairs load_text_pairs(const std::string& path, const TextShape& encoder,
+                          const TextShape& decoder, std::int32_t begin) {
+  const Safetensors file = Safetensors::open(path);
+  TextPairs pairs = {load_token_ids(path, encoder),
+                     read_texts(file, kTarget, kTargetMask, decoder)};
+  if (!pairs.source.types.empty())
+    fail_tensor(file, kTypes, "of an encoder-decoder: expected none");
+  if (pairs.target.count != pairs.source.count) {
+    fail_tensor(file, kTarget,
+                std::to_string(pairs.target.count) + " texts, expected " +
+                    std::to_string(pairs.source.count) + " as of '" + kIds + "'");
+  }
+  for (std::size_t i = 0; i < pairs.target.count; ++i) {
+    if (pairs.target.ids[i * pairs.target.length] == begin) continue;
+    fail_tensor(file, kTarget,
+                "row " + std::to_string(i) + " begins with " +
+                    std::to_string(pairs.target.ids[i * pairs.target.length]) + ", expected " +
+                    std::to_string(begin));
+  }
+  return pairs;
 }
 
 TextShape llama_text_shape(const LlamaShape& shape) {

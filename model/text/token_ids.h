@@ -43,6 +43,18 @@ struct TokenIds {
 /// nothing in it, and for texts longer than the network has positions.
 [[nodiscard]] TokenIds load_token_ids(const std::string& path, const TextShape& shape);
 
+/// Texts and what an encoder-decoder makes of them.
+struct TextPairs {
+  TokenIds source;  ///< what the encoder reads
+  TokenIds target;  ///< what the decoder reads, from the token that begins a text on
+};
+
+/// load_token_ids(), and of the same file the targets: "decoder_input_ids", and, not required,
+/// "decoder_attention_mask". Each of them begins with `begin`, and there are as many as of the
+/// others. Throws InputError as load_token_ids() does.
+[[nodiscard]] TextPairs load_text_pairs(const std::string& path, const TextShape& encoder,
+                                        const TextShape& decoder, std::int32_t begin);
+
 /// What load_token_ids() has to know of a Llama.
 [[nodiscard]] TextShape llama_text_shape(const LlamaShape& shape);
 

@@ -46,6 +46,8 @@ void add_resnet(Reproduction& reproduction) {
   reproduction.add(simulated_resnet_section(run_resnet()));
 }
 
+void add_pruning(Reproduction& reproduction) { reproduction.add(pruning_section()); }
+
 void add_mapping(Reproduction& reproduction) {
   hw::Machine machine = hw::find_machine("gemmini");
   machine.energy = hw::find_machine("survey").energy;
@@ -55,7 +57,8 @@ void add_mapping(Reproduction& reproduction) {
 
 const std::vector<ReproductionPart> kParts = {
     {"analysis", add_analysis}, {"products", add_products}, {"splits", add_splits},
-    {"encoder", add_encoder},   {"resnet", add_resnet},     {"mapping", add_mapping}};
+    {"encoder", add_encoder},   {"resnet", add_resnet},     {"pruning", add_pruning},
+    {"mapping", add_mapping}};
 
 }  // namespace
 

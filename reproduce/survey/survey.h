@@ -22,7 +22,7 @@ namespace systole::testbench {
 
 /// What `systole reproduce survey` can do apart: "analysis" (from shapes alone), "products" (those
 /// measured on RTL), "splits" (of the SRAM), "encoder" (BERT-Base), "resnet" (ResNet-50 beside it),
-/// "mapping" (random mappings, the fusion study).
+/// "pruning" (of a small network), "mapping" (random mappings, the fusion study).
 [[nodiscard]] const std::vector<std::string>& survey_parts();
 
 /// `parts` of survey_parts(); none: all.
@@ -160,6 +160,8 @@ inline constexpr double kGiga = 1e-9;  ///< operations or bytes to the survey's 
 [[nodiscard]] ReproductionSection optimised_section(const EncoderRuns& runs);
 /// Tab. 4 and its text, simulated.
 [[nodiscard]] ReproductionSection simulated_resnet_section(const ResNetRuns& runs);
+/// Shares of heads, neurons and tokens that a network for texts can lose.
+[[nodiscard]] ReproductionSection pruning_section();
 /// Section 5: how far random mappings lie apart, and what fusing gains.
 [[nodiscard]] ReproductionSection mapspace_section(const hw::Machine& machine);
 [[nodiscard]] ReproductionSection fusion_section();

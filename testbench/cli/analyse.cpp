@@ -129,6 +129,11 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.length = text_length(network.name, shape.positions, options.size.length);
     return network;
   }
+  if (model::model_kind(path) == model::ModelKind::kIntegerSeq2Seq) {
+    throw hw::InputError(hw::printable(options.model) +
+                         ": an encoder-decoder, which systole generate runs, expected another "
+                         "network");
+  }
   if (model::model_kind(path) == model::ModelKind::kIntegerLlama) {
     throw hw::InputError(hw::printable(options.model) +
                          ": a Llama of a file, expected its shape by name: smollm2-135m");

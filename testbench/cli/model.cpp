@@ -309,7 +309,8 @@ int show_accuracy(const ModelOptions& options) {
   }
   // What a network of a user reaches is its task's.
   const bool shipped = kind == model::ModelKind::kIntegerVit;
-  const char* const inputs = texts ? "texts" : "images";
+  const bool pairs = kind == model::ModelKind::kIntegerSeq2Seq;
+  const char* const inputs = texts ? "texts" : pairs ? "tokens" : "images";
   Table table(fmt::format("model | >{} | >fp32 % | >integer % | >difference | holds", inputs));
   ordered_json document = ordered_json::array();
   bool all_hold = true;
@@ -317,7 +318,10 @@ int show_accuracy(const ModelOptions& options) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
     const Accuracy accuracy =
-        texts ? text_accuracy(options, checkpoint) : picture_accuracy(name, checkpoint, pictures);
+        texts   ? text_accuracy(options, checkpoint)
+        : pairs ? measure_accuracy(model::load_integer_seq2seq(model::find_model(name)), checkpoint,
+                                   options.input)
+                : picture_accuracy(name, checkpoint, pictures);
     const bool holds = shipped ? accuracy.holds() : accuracy.keeps();
     all_hold = all_hold && holds;
     table.add({name, std::to_string(accuracy.inputs), fmt::format("{:.2f}", 100 * accuracy.real),

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "model/checkpoint/checkpoint_names.h"
 #include "model/checkpoint/llama_checkpoint.h"
+#include "model/checkpoint/seq2seq_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/data/dataset.h"
 #include "model/float/float_operators.h"
@@ -95,6 +96,21 @@ void quantise_text(const QuantiseOptions& options, const std::string& path,
   const model::TokenIds ids = model::load_token_ids(options.calibration, checkpoint.shape);
   model::IntegerText text = model::quantise(checkpoint, ids, quantiser);
   finish(options, text, model::save_integer_text);
+}
+
+void quantise_seq2seq(const QuantiseOptions& options, const std::string& path,
+                      const model::QuantiserOptions& quantiser) {
+  if (options.calibration.empty()) {
+    throw hw::InputError("--calibration: " + hw::printable(path) +
+                         " is an encoder-decoder, expected a safetensors file with input_ids and "
+                         "decoder_input_ids");
+  }
+  const model::Seq2SeqCheckpoint checkpoint = model::load_seq2seq_checkpoint(path);
+  const model::TextPairs texts =
+      model::load_text_pairs(options.calibration, checkpoint.encoder.shape,
+                             checkpoint.decoder.shape, checkpoint.tokens.begin);
+  model::IntegerSeq2Seq network = model::quantise(checkpoint, texts, quantiser);
+  finish(options, network, model::write_network);
 }
 
 /// Texts of a Llama: input_ids of a file, or a text in windows, by default that which ships.
@@ -216,6 +232,8 @@ int run(const QuantiseOptions& options) {
     quantise_operators(options, model::NetworkFile(file), quantiser);
   } else if (llama) {
     quantise_llama(options, model::NetworkFile(file), quantiser);
+  } else if (model::is_seq2seq_checkpoint(file)) {
+    quantise_seq2seq(options, path, quantiser);
   } else if (model::is_text_checkpoint(file)) {
     quantise_text(options, path, quantiser);
   } else {
@@ -230,7 +248,8 @@ void add_quantise_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<QuantiseOptions>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
   command
-      .add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT, GPT-2, Llama, CNN")
+      .add_option("checkpoint", options->checkpoint,
+                  "real-valued: ViT, BERT, GPT-2, both, Llama, CNN")
       ->type_name("NAME|FILE")
       ->required();
   command.add_option("-o,--out", options->out, "the integer model")

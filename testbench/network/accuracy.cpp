@@ -1,12 +1,19 @@
 #include "testbench/network/accuracy.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/build/encoder_graph.h"
+#include "model/build/seq2seq_graph.h"
+#include "model/build/text_graph.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/float/float_operators.h"
+#include "model/float/float_seq2seq.h"
 #include "model/float/float_text.h"
 #include "model/float/float_vit.h"
 #include "model/graph/graph.h"
@@ -113,6 +120,78 @@ Accuracy measure_accuracy(const model::IntegerText& text, const std::string& che
   Progress progress(texts.count);
   accuracy.integer =
       integer_accuracy(text, texts, [&](std::size_t done) { progress.update(done); });
+  return accuracy;
+}
+
+namespace {
+
+/// Counts the rows of logits whose largest element is the token after that of the row.
+template <typename T>
+std::size_t right_tokens(const std::vector<T>& logits, const std::vector<std::int32_t>& target,
+                         std::int32_t end) {
+  const std::size_t columns = logits.size() / target.size();
+  std::size_t right = 0;
+  for (std::size_t t = 0; t < target.size(); ++t) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(t * columns);
+    const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(columns)) - row;
+    if (best == (t + 1 < target.size() ? target[t + 1] : end)) ++right;
+  }
+  return right;
+}
+
+std::size_t count_tokens(const model::TextPairs& texts) {
+  return std::accumulate(texts.target.valid.begin(), texts.target.valid.end(), std::size_t{0});
+}
+
+}  // namespace
+
+double integer_accuracy(const model::IntegerSeq2Seq& network, const model::TextPairs& texts,
+                        const std::function<void(std::size_t)>& progress) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < texts.source.count; ++i) {
+    const std::vector<std::int32_t> source = texts.source.text(i).trimmed().ids,
+                                    target = texts.target.text(i).trimmed().ids;
+    const model::Graph graph =
+        model::make_seq2seq_graph(network, static_cast<std::uint32_t>(source.size()),
+                                  static_cast<std::uint32_t>(target.size()));
+    model::Reference reference(graph, {true, false});
+    reference.set_input("embedding", model::embed_tokens(network.encoder, source));
+    reference.set_input(model::kTargetEmbedding, model::embed_tokens(network.decoder, target));
+    reference.run();
+    right += right_tokens(reference.values("logits"), target, network.tokens.end);
+    if (progress) progress(i + 1);
+  }
+  return static_cast<double>(right) / static_cast<double>(count_tokens(texts));
+}
+
+Accuracy measure_accuracy(const model::IntegerSeq2Seq& network, const std::string& checkpoint_path,
+                          const std::string& texts_path) {
+  if (texts_path.empty()) {
+    throw hw::InputError("--input: " + network.name +
+                         " is an encoder-decoder, expected a safetensors file with input_ids and "
+                         "decoder_input_ids");
+  }
+  const model::TextPairs texts = model::load_text_pairs(
+      texts_path, network.encoder.shape, network.decoder.shape, network.tokens.begin);
+  const model::Seq2SeqCheckpoint checkpoint = model::load_seq2seq_checkpoint(checkpoint_path);
+  const model::FloatSeq2Seq real(checkpoint);
+  if (!(real.encoder_shape() == network.encoder.shape) ||
+      !(real.decoder_shape() == network.decoder.shape)) {
+    throw hw::InputError(hw::printable(checkpoint_path) + ": has another shape than " +
+                         network.name);
+  }
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < texts.source.count; ++i) {
+    const std::vector<std::int32_t> target = texts.target.text(i).trimmed().ids;
+    right += right_tokens(real.logits(texts.source.text(i).trimmed().ids, target), target,
+                          checkpoint.tokens.end);
+  }
+  Accuracy accuracy;
+  accuracy.inputs = count_tokens(texts);
+  accuracy.real = static_cast<double>(right) / static_cast<double>(accuracy.inputs);
+  Progress progress(texts.source.count);
+  accuracy.integer =
+      integer_accuracy(network, texts, [&](std::size_t done) { progress.update(done); });
   return accuracy;
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/build/operator_graph.h"
 #include "model/data/dataset.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 #include "model/text/token_ids.h"
@@ -53,5 +54,15 @@ inline constexpr double kLargestLoss = 0.006;
 [[nodiscard]] Accuracy measure_accuracy(const model::IntegerText& text,
                                         const std::string& checkpoint_path,
                                         const model::TokenIds& texts);
+
+/// The same for an encoder-decoder: of the tokens of all targets, the end of each text included,
+/// those that are the likeliest after the right ones before them.
+[[nodiscard]] double integer_accuracy(const model::IntegerSeq2Seq& network,
+                                      const model::TextPairs& texts,
+                                      const std::function<void(std::size_t)>& progress = {});
+/// `texts_path`: of a file with them, --input of the command.
+[[nodiscard]] Accuracy measure_accuracy(const model::IntegerSeq2Seq& network,
+                                        const std::string& checkpoint_path,
+                                        const std::string& texts_path);
 
 }  // namespace systole::testbench

@@ -8,6 +8,7 @@
 #include "model/build/decode_graph.h"
 #include "model/build/host_operators.h"
 #include "model/build/llama_graph.h"
+#include "model/build/seq2seq_graph.h"
 #include "model/build/text_graph.h"
 #include "model/graph/graph_builder.h"
 #include "model/seeded/seeded_llama.h"
@@ -147,6 +148,17 @@ DecoderWork llama_generation_work(const model::IntegerLlama& llama, std::uint32_
   return work;
 }
 
+DecoderWork seq2seq_work(const model::IntegerSeq2Seq& network, std::uint32_t positions,
+                         std::uint32_t beams, std::uint32_t source,
+                         std::vector<std::uint8_t> memory, const hw::Machine& machine) {
+  DecoderWork work;
+  work.graph = model::for_machine(
+      model::make_seq2seq_decode_graph(network, positions, source, beams), machine);
+  work.graph.tensors[model::find_tensor(work.graph, model::kMemoryTensor)].data = std::move(memory);
+  work.inputs.resize(positions);
+  return work;
+}
+
 SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>> inputs, Move move,
                        const hw::Machine& machine)
     : graph_(std::move(graph)),
@@ -162,8 +174,16 @@ SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>
 }
 
 const mapper::Mapping& SteppedRun::step(std::size_t inference) {
+  if (!own_nodes_.empty()) graph_.nodes = std::exchange(own_nodes_, {});
   move_(graph_, inference);
   current_ = mapper_.map(graph_, false);
+  return current_;
+}
+
+const mapper::Mapping& SteppedRun::between(std::vector<model::Node> nodes) {
+  if (own_nodes_.empty()) own_nodes_ = std::move(graph_.nodes);
+  graph_.nodes = std::move(nodes);
+  current_ = mapper_.map_between(graph_);
   return current_;
 }
 

@@ -11,6 +11,7 @@
 #include "model/build/decode_graph.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_llama.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "testbench/network/network_size.h"
 
@@ -48,6 +49,14 @@ struct DecoderWork {
                                                 std::uint32_t positions,
                                                 const hw::Machine& machine);
 
+/// Steps of the decoder of an encoder-decoder from the first position on, one token of each of
+/// `beams` texts, without inputs. `memory`: what its encoder left for a text of `source` tokens
+/// (model/build/seq2seq_graph.h).
+[[nodiscard]] DecoderWork seq2seq_work(const model::IntegerSeq2Seq& network,
+                                       std::uint32_t positions, std::uint32_t beams,
+                                       std::uint32_t source, std::vector<std::uint8_t> memory,
+                                       const hw::Machine& machine);
+
 /// Inferences of one graph whose views differ from one to the next. Each has its own program;
 /// tensors and weights stay where they are.
 class SteppedRun {
@@ -67,6 +76,10 @@ class SteppedRun {
   /// Moves to an inference, from 0; its mapping, whose image is the program alone. It is valid
   /// until the next call.
   const mapper::Mapping& step(std::size_t inference);
+  /// The mapping of other nodes on the same tensors, which run before the next step
+  /// (mapper::StepMapper::map_between()); the graph has them until then. They are no more than
+  /// those of a step.
+  const mapper::Mapping& between(std::vector<model::Node> nodes);
   /// Moves the graph alone.
   void move(std::size_t inference) { move_(graph_, inference); }
   /// Of the last call of step().
@@ -80,6 +93,7 @@ class SteppedRun {
   model::Graph graph_;
   std::vector<std::vector<std::uint8_t>> inputs_;
   Move move_;
+  std::vector<model::Node> own_nodes_;  ///< while the graph has others
   mapper::StepMapper mapper_;
   mapper::Mapping first_, current_;
   std::uint64_t macs_ = 0;

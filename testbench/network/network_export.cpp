@@ -53,6 +53,11 @@ std::vector<double> head_of(const std::string& path, const model::TextCheckpoint
 }
 
 void export_checkpoint(const std::string& name, const std::string& from, const std::string& path) {
+  if (model::is_seq2seq_checkpoint(model::Safetensors::open(from))) {
+    throw hw::InputError("--out: " + hw::printable(name) +
+                         " is an encoder-decoder of real numbers, expected one of integers: "
+                         "systole quantise makes it");
+  }
   if (!model::is_text_checkpoint(model::Safetensors::open(from))) {
     model::write_network(model::load_vit_checkpoint(from), name, path);
     return;
@@ -74,6 +79,8 @@ void export_network(const std::string& model, const SizeOptions& size, const hw:
       return model::write_network(model::load_integer_vit(from), path);
     case model::ModelKind::kIntegerText:
       return model::write_network(model::load_integer_text(from), path);
+    case model::ModelKind::kIntegerSeq2Seq:
+      return model::write_network(model::load_integer_seq2seq(from), path);
     case model::ModelKind::kIntegerLlama:
       return model::write_network(model::load_integer_llama(from), model::network_tokeniser(from),
                                   path);

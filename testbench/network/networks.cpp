@@ -101,6 +101,11 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
   if (kind == model::ModelKind::kIntegerLayers) {
     return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
   }
+  if (kind == model::ModelKind::kIntegerSeq2Seq) {
+    throw hw::InputError(hw::printable(name_or_path) +
+                         ": an encoder-decoder, which systole generate runs, expected another "
+                         "network");
+  }
   if (kind == model::ModelKind::kIntegerOperators) {
     if (!mask.empty()) {
       throw hw::InputError("--mask: " + hw::printable(name_or_path) +

@@ -9,6 +9,7 @@
 #include "hw/description/machine_text.h"
 #include "hw/machine/machine.h"
 #include "model/checkpoint/checkpoint_names.h"
+#include "model/checkpoint/seq2seq_checkpoint.h"
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/format/safetensors.h"
@@ -283,7 +284,15 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
   CheckpointInfo info;
   info.path = path;
   info.family = model::family_name(family.names);
-  if (model::is_text(family)) {
+  if (family.names == model::CheckpointNames::kSeq2Seq) {
+    const model::Seq2SeqCheckpoint both = model::load_seq2seq_checkpoint(path);
+    const model::TextShape &encoder = both.encoder.shape, &decoder = both.decoder.shape;
+    info.shape = decoder.encoder;
+    info.shape.layers += encoder.encoder.layers;
+    info.input = fmt::format("up to {}, vocabulary {}, for up to {}, vocabulary {}",
+                             counted(encoder.positions, "token"), grouped(encoder.vocabulary),
+                             counted(decoder.positions, "token"), grouped(decoder.vocabulary));
+  } else if (model::is_text(family)) {
     const model::TextShape shape = model::load_text_checkpoint(path).shape;
     info.shape = shape.encoder;
     info.input = fmt::format("{}, vocabulary {}, context {}", token_meaning(file),

@@ -117,6 +117,9 @@ void read_all(const std::string& path) {
     case model::ModelKind::kIntegerText:
       static_cast<void>(model::load_integer_text(path));
       break;
+    case model::ModelKind::kIntegerSeq2Seq:
+      static_cast<void>(model::load_integer_seq2seq(path));
+      break;
     case model::ModelKind::kIntegerLayers:
       static_cast<void>(model::load_integer_layers(path));
       break;

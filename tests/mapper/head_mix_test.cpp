@@ -60,10 +60,10 @@ model::Graph linked_graph(const LinkShape& shape, std::uint64_t seed) {
   const View x = builder.whole(builder.add_tensor(
       {"x", shape.rows, shape.inputs, hw::DType::kS8, model::Tensor::Kind::kInput, {}, 0.0}));
   const View qkv =
-      blocks.linear("qkv", x, random_linear(random, shape.inputs, 3 * width), 8, hw::DType::kS8);
+      blocks.linear("qkv", {x}, random_linear(random, shape.inputs, 3 * width), 8, hw::DType::kS8);
   const auto encode = [&](const std::string& name, std::uint32_t section) {
     return blocks.linear(
-        name, columns(qkv, section * width, width),
+        name, {columns(qkv, section * width, width)},
         model::across_heads(random_linear(random, shape.heads, shape.latent_heads), shape.features),
         8, hw::DType::kS8);
   };

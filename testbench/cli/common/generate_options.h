@@ -18,7 +18,7 @@ struct GenerateOptions {
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
-  std::optional<std::uint32_t> batch, requests;
+  std::optional<std::uint32_t> batch, requests, beams;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = 1;
@@ -40,7 +40,16 @@ struct GenerateOptions {
 /// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
 [[nodiscard]] bool is_llama(const GenerateOptions& options);
 
+/// Throws InputError that names an option of rings of FP16 cores.
+void refuse_ring_options(const GenerateOptions& options);
+
 /// Of an array, not a ring.
 int run_llama(const GenerateOptions& options);
+
+/// Whether the model is an encoder-decoder of integers. Throws InputError for one of real numbers.
+[[nodiscard]] bool is_seq2seq(const GenerateOptions& options);
+
+/// Of an array as well.
+int run_seq2seq(const GenerateOptions& options);
 
 }  // namespace systole::testbench

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reproduce/survey/survey.h"
+#include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 #include "tests/reproduce/reproduction_rows.h"
@@ -88,6 +89,34 @@ TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
         read_file(directory.path(std::string("pictures/survey_") + name + ".png"));
     EXPECT_EQ(png.substr(1, 3), "PNG") << name;
     EXPECT_GT(png.size(), 5000U) << name;
+  }
+}
+
+// What `systole sparsify` says of the same shares.
+TEST(ReproduceSurvey, PrunesAsFarAsAccuracyLasts) {
+  const ProgramRun run = run_systole({"reproduce", "survey", "--part", "pruning", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const json document = document_of(run.out);
+  for (const std::string structure : {"heads", "neurons", "tokens"}) {
+    const ProgramRun pruned = run_systole(
+        {"sparsify", "words", "-i", source_path("traces/data/words.safetensors"), "--structure",
+         structure, "--curve", "0.1,0.2,0.3,0.4,0.5", "-m", "transformer", "--json"});
+    ASSERT_EQ(pruned.exit_code, 0) << pruned.err;
+    const json curve = document_of(pruned.out);
+    const json& points = curve["curve"];
+    const double whole = points[0]["accuracy"];
+    json last = points[0];
+    for (const json& point : points) {
+      if (point["accuracy"].get<double>() < whole - 0.02) break;
+      last = point;
+    }
+    EXPECT_LT(last["wanted"].get<double>(), 0.5) << "the end lies within these shares";
+    EXPECT_DOUBLE_EQ(
+        ours(document, structure + " gone" + (structure == "tokens" ? ", 30 at least" : "")),
+        100.0 * last["gone"].get<double>() / curve["parts"].get<double>());
+    EXPECT_DOUBLE_EQ(ours(document, structure + " gone: % of cycles left"),
+                     100.0 * last["cycles"].get<double>() / points[0]["cycles"].get<double>());
+    EXPECT_DOUBLE_EQ(ours(document, "accuracy of the whole, %"), 100.0 * whole);
   }
 }
 

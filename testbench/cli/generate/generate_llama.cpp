@@ -41,6 +41,8 @@ hw::Machine llama_machine(const GenerateOptions& options, bool four_bits) {
   return load_machine(machine);
 }
 
+}  // namespace
+
 void refuse_ring_options(const GenerateOptions& options) {
   const auto refuse = [&](bool given, const char* option) {
     if (!given) return;
@@ -59,8 +61,6 @@ void refuse_ring_options(const GenerateOptions& options) {
     throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");
   }
 }
-
-}  // namespace
 
 bool is_llama(const GenerateOptions& options) {
   if (!model::names_gpt_checkpoint(options.model)) return false;

@@ -166,6 +166,10 @@ int run(const GenerateOptions& options) {
     throw hw::InputError("--functional off: no text is read, expected --input-tokens");
   }
   require_values(options.outputs, options.functional);
+  if (is_seq2seq(options)) return run_seq2seq(options);
+  if (options.beams) {
+    throw hw::InputError("--beams: of an encoder-decoder, found " + hw::printable(options.model));
+  }
   if (is_llama(options)) return run_llama(options);
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
@@ -270,7 +274,7 @@ int run(const GenerateOptions& options) {
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App& command =
-      *app.add_subcommand("generate", "generate text: GPT-2 on a ring of cores, Llamas");
+      *app.add_subcommand("generate", "generate text: GPT-2, Llamas, encoder-decoders");
   command
       .add_option("-m,--machine", options->machine.machine,
                   "default: dfx; of a Llama transformer, wider")
@@ -304,6 +308,10 @@ void add_generate_command(CLI::App& app, Action& action) {
                         .add_option("--requests", options->requests,
                                     "at once, each to the next free ring; default: 1")
                         ->type_name("N"));
+  CLI::Option* const beams =
+      command.add_option("--beams", options->beams, "of an encoder-decoder: search; default: 1")
+          ->type_name("N");
+  require_positive(*beams);
   CLI::Option* const top_k =
       command
           .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")
@@ -325,7 +333,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command.add_option("--checkpoint", options->checkpoint, "of a Llama, its float32 network")
       ->type_name("FILE")
       ->needs(evaluate);
-  command.add_flag("--check", options->check, "of a Llama, compare with the reference");
+  command.add_flag("--check", options->check, "not of a ring, compare with the reference");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   CLI::Option* const timeline =
@@ -356,6 +364,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                 "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
                 "    --output-tokens 64 --functional off --json",
                 "systole generate --profile ideal --model gpt2-medium --functional off",
+                "systole generate --model vowels.int8.safetensors -p \"gd sd\" --beams 4",
                 "systole generate --cores 2 -p \"In the beginning\" -n 1 --asm pass.txt"});
   set_action(command, action, options, list_files, run);
 }

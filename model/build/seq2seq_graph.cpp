@@ -1,0 +1,90 @@
+#include "model/build/seq2seq_graph.h"
+
+#include <utility>
+
+#include "model/build/encoder_blocks.h"
+#include "model/graph/graph_builder.h"
+
+namespace systole::model {
+namespace {
+
+View add_memory(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint32_t source,
+                Tensor::Kind kind) {
+  const EncoderShape& shape = network.decoder.shape.encoder;
+  Tensor memory;
+  memory.name = kMemoryTensor;
+  memory.rows = source;
+  memory.cols = shape.layers * 2 * shape.width;
+  memory.kind = kind;
+  return builder.whole(builder.add_tensor(std::move(memory)));
+}
+
+/// The encoder, and what the decoder reads of its states, to `memory`.
+void append_encoder(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint32_t source,
+                    View memory) {
+  EncoderBlocks::Rows rows;
+  rows.prefix = "encoder.";
+  const IntegerText& text = network.encoder;
+  EncoderBlocks blocks(builder, text.encoder, rows);
+  View stream = blocks.input("embedding", source, blocks.residual_type(), text.embedding_scale);
+  stream = blocks.layer_norm("encoder.norm", stream, text.norm);
+  for (std::uint32_t i = 0; i < text.shape.encoder.layers; ++i) stream = blocks.block(i, stream);
+  rows.prefix = "decoder.";
+  EncoderBlocks(builder, network.decoder.encoder, rows).encoder_keys_values(stream, memory);
+}
+
+/// The decoder on `count` rows.
+void append_decoder(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint32_t count,
+                    EncoderBlocks::Rows rows) {
+  const IntegerText& text = network.decoder;
+  rows.prefix = "decoder.";
+  EncoderBlocks blocks(builder, text.encoder, std::move(rows));
+  View stream = blocks.input(kTargetEmbedding, count, blocks.residual_type(), text.embedding_scale);
+  for (std::uint32_t i = 0; i < text.shape.encoder.layers; ++i) stream = blocks.block(i, stream);
+  stream = blocks.layer_norm("decoder.norm", stream, text.norm);
+  const View logits = blocks.linear("output", stream, network.output, kLogitBits, hw::DType::kS32);
+  Tensor& output = builder.tensor(logits.tensor);
+  output.name = "logits";
+  output.kind = Tensor::Kind::kOutput;
+  output.scale = network.logit_scale;
+}
+
+}  // namespace
+
+Graph make_seq2seq_graph(const IntegerSeq2Seq& network, std::uint32_t source,
+                         std::uint32_t target) {
+  GraphBuilder builder(network.name);
+  EncoderBlocks::Rows rows;
+  rows.memory = add_memory(builder, network, source, Tensor::Kind::kActivation);
+  append_encoder(builder, network, source, rows.memory);
+  append_decoder(builder, network, target, rows);
+  return std::move(builder).take();
+}
+
+Graph make_seq2seq_encoder_graph(const IntegerSeq2Seq& network, std::uint32_t source) {
+  GraphBuilder builder(network.name);
+  append_encoder(builder, network, source,
+                 add_memory(builder, network, source, Tensor::Kind::kOutput));
+  return std::move(builder).take();
+}
+
+std::string seq2seq_cache_name(std::uint32_t block, std::uint32_t sequence,
+                               std::uint32_t sequences) {
+  EncoderBlocks::Rows rows;
+  rows.prefix = "decoder.";
+  rows.sequences = sequences;
+  return EncoderBlocks::cache_name(rows, block, sequence);
+}
+
+Graph make_seq2seq_decode_graph(const IntegerSeq2Seq& network, std::uint32_t positions,
+                                std::uint32_t source, std::uint32_t sequences) {
+  GraphBuilder builder(network.name);
+  EncoderBlocks::Rows rows;
+  rows.sequences = sequences;
+  rows.cache = positions;
+  rows.memory = add_memory(builder, network, source, Tensor::Kind::kState);
+  append_decoder(builder, network, sequences, rows);
+  return std::move(builder).take();
+}
+
+}  // namespace systole::model
