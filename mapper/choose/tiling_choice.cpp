@@ -1,7 +1,6 @@
 #include "mapper/choose/tiling_choice.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -30,10 +29,6 @@ constexpr std::size_t kSpread = 4;
 /// So many of the best tilings of a group in a pipeline are tried: with those after them vit65 was
 /// as fast on 336 machines of mapping_bench.
 constexpr std::size_t kInPipelines = 9;
-/// Row tiles that products of a pipeline have in common, in turn; and those tried to compare ways to
-/// run a graph, of which the best are searched again.
-constexpr std::initializer_list<std::uint32_t> kPieces = {2, 3, 4, 6, 8, 12, 16};
-constexpr std::initializer_list<std::uint32_t> kComparedPieces = {2, 4, 8, 16};
 /// So many of the tilings that were the best so far are tried again where the same pipeline runs
 /// between others.
 constexpr std::size_t kTriedAgain = 4;
@@ -396,7 +391,7 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Tri
   // another; and one row tile after the other, so that the next group can begin.
   if (!pipeline.is_single() && pipeline.row_tile == 0) {
     const std::vector<TiledGroup> start = groups;
-    for (const std::uint32_t pieces : searches_all_ ? kPieces : kComparedPieces) {
+    for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
       for (const bool by_rows : {false, true}) {
         std::optional<std::vector<TiledGroup>> common = in_pieces(start, pieces, by_rows);
         if (!common) continue;

@@ -10,17 +10,22 @@
 #include "mapper/place/pipeline.h"
 #include "mapper/place/placement.h"
 #include "mapper/test_graphs.h"
+#include "support/network/pipelined_mapping.h"
 
 namespace systole::mapper {
 namespace {
 
-PlanReplay replay(const model::Graph& graph, const hw::Machine& machine, std::uint64_t limit) {
+PlanReplay replay(const model::Graph& graph, const hw::Machine& machine, TilingChoice& choice,
+                  std::uint64_t limit, const Pipelining& allowed = {}) {
   const std::vector<Group> groups = fuse(graph, machine).groups;
-  const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine, {});
+  const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine, allowed);
   const Placement placement = place_tensors(graph, groups, pipelines, machine);
-  TilingChoice choice(machine);
   return replay_plan(graph, machine, groups, pipelines, placement, choice, Repeats::kTakenOver,
                      limit);
+}
+PlanReplay replay(const model::Graph& graph, const hw::Machine& machine, std::uint64_t limit) {
+  TilingChoice choice(machine);
+  return replay(graph, machine, choice, limit);
 }
 
 /// Machines whose array, post-op unit and memory, in turn, hold everything up.
@@ -60,6 +65,30 @@ TEST(PlanReplay, PlanIsGivenUpBeforeItIsLateIfItsUnitsNeedLonger) {
   EXPECT_EQ(replay(product(64, 512, 512), all[1], UINT64_MAX).least, array);
   EXPECT_EQ(replay(product(2048, 64, 16), all[2], UINT64_MAX).least, postop);
   EXPECT_EQ(replay(product(1, 1024, 1024), all[3], UINT64_MAX).least, loads);
+}
+
+// To compare plans, a pipeline between new neighbours is tried with what was found between others.
+// That is near to a full search, and not the same.
+TEST(PlanReplay, PlansAreComparedByLessThanAFullSearch) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const model::Graph graph = graph_of("vit65");
+  TilingChoice choice(machine);
+  choice.search_all(false);
+  std::vector<std::uint64_t> in_short;
+  for (const Pipelining& allowed : test::kAllPipelinings) {
+    in_short.push_back(replay(graph, machine, choice, UINT64_MAX, allowed).cycles);
+  }
+  choice.search_all(true);
+  std::uint64_t short_sum = 0, sum = 0;
+  for (std::size_t i = 0; i < in_short.size(); ++i) {
+    const Pipelining& allowed = test::kAllPipelinings[i];
+    const std::uint64_t in_full = replay(graph, machine, choice, UINT64_MAX, allowed).cycles;
+    EXPECT_LE(in_short[i], in_full + in_full / 10) << test::text_of(allowed);
+    EXPECT_LE(in_full, in_short[i] + in_short[i] / 10) << test::text_of(allowed);
+    short_sum += in_short[i];
+    sum += in_full;
+  }
+  EXPECT_NE(sum, short_sum);
 }
 
 }  // namespace
