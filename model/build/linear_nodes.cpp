@@ -184,9 +184,11 @@ void add_attention_head(GraphBuilder& builder, const std::string& prefix,
     mean = builder.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,
                          {{}, {}, row_sum});
   }
-  builder.stage_to(prefix + "requantise", mean,
-                   requantise_stage(head.context_factor, kOperandBits, datapath.rounding),
-                   head.context);
+  const bool wide = builder.tensor(head.context.tensor).type == hw::DType::kS16;
+  builder.stage_to(
+      prefix + "requantise", mean,
+      requantise_stage(head.context_factor, wide ? kWideBits : kOperandBits, datapath.rounding),
+      head.context);
 }
 
 }  // namespace systole::model

@@ -61,7 +61,7 @@ View linear_sums(GraphBuilder& builder, const std::string& name, const ProductIn
 /// What one head of an attention works on.
 struct AttentionHead {
   View query, key, value;
-  View context;      ///< where its result goes, s8
+  View context;      ///< where its result goes, s8 or s16
   hw::Dyadic score;  ///< IntegerBlock::score
   hw::Dyadic context_factor;
   hw::Dyadic exp_to_code;  ///< IntegerEncoder::exp_to_code

@@ -171,8 +171,11 @@ class LlamaBlocks {
     const IntegerLlamaBlock& block = llama_.blocks.at(index);
     const View attended =
         attention(prefix + "attn.", index, norm(prefix + "norm1", in, block.norm1), block);
+    const ProductInput context = llama_.context_scales
+                                     ? peaked_codes(builder_, prefix + "attn.context", attended)
+                                     : ProductInput{attended};
     const Stream stream =
-        residual(prefix + "attn.proj", prefix + "attn.residual", {attended}, block.proj, in);
+        residual(prefix + "attn.proj", prefix + "attn.residual", context, block.proj, in);
     const ProductInput gated =
         mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
     return residual(prefix + "mlp.down", prefix + "mlp.residual", gated, block.down, stream);
@@ -220,8 +223,8 @@ class LlamaBlocks {
       }
     }
 
-    const View context =
-        add(prefix + "context", rows_at_hand, shape_.query_width(), hw::DType::kS8);
+    const View context = add(prefix + "context", rows_at_hand, shape_.query_width(),
+                             llama_.context_scales ? hw::DType::kS16 : hw::DType::kS8);
     for (std::uint32_t s = 0; s < sequences_; ++s) {
       // The heads of a token that share keys are the rows of one product.
       const std::uint32_t together = length_ == 1 ? shape_.group() : 1;

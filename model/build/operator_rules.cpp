@@ -270,6 +270,7 @@ View OperatorRules::attention(const NetworkNode& node) {
   tensor.name = node.name;
   tensor.rows = in(node).rows;
   tensor.cols = in(node).cols;
+  tensor.type = result_type(node);
   const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
   const std::uint32_t width = context.cols / heads;
   for (std::uint32_t h = 0; h < heads; ++h) {

@@ -53,10 +53,12 @@ struct IntegerLlama {
   std::string source;  ///< where the constants come from, for people
   LlamaShape shape;
   hw::Machine::Datapath datapath;
-  /// Inputs of all products but those of the attention and `proj` are s8 codes with a scale of each
-  /// row (hw/function/row_scale.h), and factors count after row_scale_shift(); else they have one
-  /// scale throughout. Biases are added after the shift, too.
+  /// Inputs of all products but those of the attention and perhaps `proj` are s8 codes with a scale
+  /// of each row (hw/function/row_scale.h), and factors count after row_scale_shift(); else they
+  /// have one scale throughout. Biases are added after the shift, too.
   bool row_scales = false;
+  /// So is the input of `proj`: contexts are s16 (`row_scales` too).
+  bool context_scales = false;
   hw::Dyadic exp_to_code{};  ///< as in IntegerEncoder
   std::vector<IntegerLlamaBlock> blocks;
   IntegerRmsNorm norm;

@@ -134,15 +134,18 @@ class LlamaWriter {
     const std::string values = linear(prefix + "attn.value", block.value, in, "s8");
     const std::string context =
         writer_.node(prefix + "attn.context", "attention", {query, key, values},
-                     value("s8", shape_.query_width()),
+                     value(llama_.context_scales ? "s16" : "s8", shape_.query_width()),
                      {{"heads", shape_.heads},
                       {"kv_heads", shape_.kv_heads},
                       {"causal", true},
                       {"score", factor_json(block.score)},
                       {"exp_to_code", factor_json(llama_.exp_to_code)},
                       {"context", factor_json(block.context)}});
-    const std::string stream =
-        add(prefix + "attn.residual", x, linear(prefix + "attn.proj", block.proj, context, "s32"));
+    const std::string projected =
+        llama_.context_scales ? codes(prefix + "attn.context", context, shape_.query_width())
+                              : context;
+    const std::string stream = add(prefix + "attn.residual", x,
+                                   linear(prefix + "attn.proj", block.proj, projected, "s32"));
     const std::string mlp_in = norm(prefix + "norm2", block.norm2, stream);
     const std::string gate = linear(prefix + "mlp.gate", block.gate, mlp_in, "s16");
     const std::string silu =
@@ -200,6 +203,11 @@ class LlamaReader {
     block.score = factor_of(node, "score");
     block.context = factor_of(node, "context");
     const hw::Dyadic code = factor_of(node, "exp_to_code");
+    const bool wide = file_.document().tensors.at(node.output).type == "s16";
+    if (attentions_ != 0 && wide != llama_.context_scales) {
+      file_.fail(node, "output: its type is not that of the other attentions");
+    }
+    llama_.context_scales = wide;
     if (attentions_++ != 0 && !(code == llama_.exp_to_code)) {
       file_.fail(node, "attribute 'exp_to_code': is not that of the other attentions");
     }

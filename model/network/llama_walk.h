@@ -75,7 +75,7 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
 
   const NetworkWalk::Sum sum = walk.sum(*add);
   leaves.linear(*sum.branch, block.proj);
-  const NetworkNode& attention = walk.before(*sum.branch, "attention");
+  const NetworkNode& attention = walk.before(walk.coded(*sum.branch), "attention");
   leaves.attention(attention, block);
   const auto heads = attention.attributes.at("heads").get<std::uint32_t>();
   if (!attention.attributes.at("causal").get<bool>()) {

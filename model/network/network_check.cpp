@@ -180,10 +180,11 @@ class NetworkCheck {
         op.name == "requantise") {
       return {"s8", "s16", "s32"};
     }
-    if (op.name == "gelu" || op.name == "layer_norm") return {"s8", "s16"};
-    if (op.name == "attention" || op.name == "head_mix" || op.name == "patches" ||
-        op.name == "quantise_rows" || op.name == "rope" || op.name == "tanh" || op.name == "relu" ||
-        op.name == "normalise" || op.name == "average_pool") {
+    if (op.name == "gelu" || op.name == "layer_norm" || op.name == "attention")
+      return {"s8", "s16"};
+    if (op.name == "head_mix" || op.name == "patches" || op.name == "quantise_rows" ||
+        op.name == "rope" || op.name == "tanh" || op.name == "relu" || op.name == "normalise" ||
+        op.name == "average_pool") {
       return {"s8"};
     }
     if (op.name == "rms_norm" || op.name == "silu") return {"s16"};

@@ -105,7 +105,7 @@ std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
           add("attn.key", block.key, rounded);
           add("attn.value", block.value, rounded);
         } else if (site == LlamaSite::kContext) {
-          add("attn.proj", llama.blocks[i].proj, rounded_rows(in, in.size()));
+          add("attn.proj", llama.blocks[i].proj, rounded_rows(in, cols));
         } else if (site == LlamaSite::kNorm2) {
           const Values rounded = rounded_rows(in, cols);
           add("mlp.gate", llama.blocks[i].gate, rounded);

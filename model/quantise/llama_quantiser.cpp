@@ -20,6 +20,14 @@ constexpr int kLlamaLogitBits = 20;
 /// As kWideRoom, of what the MLP's two branches multiply to.
 constexpr double kProductRoom = 16.0;
 
+/// What calibration has seen of a quiet channel says little of other texts: outliers alone move, no
+/// channel becomes larger beside the median.
+void raise_to_median(std::vector<double>& factors) {
+  std::vector<double> sorted = factors;
+  std::sort(sorted.begin(), sorted.end());
+  for (double& factor : factors) factor = std::max(factor, sorted[sorted.size() / 2]);
+}
+
 /// Factors of the channels of an input: max|x|^alpha / max|w|^(1 - alpha), 1 where either is 0, and
 /// the median at the least.
 std::vector<double> outlier_factors(const std::vector<double>& activations,
@@ -35,11 +43,7 @@ std::vector<double> outlier_factors(const std::vector<double>& activations,
     if (activations[j] == 0 || weight == 0) continue;
     factors[j] = std::pow(activations[j], alpha) / std::pow(weight, 1.0 - alpha);
   }
-  // What calibration has seen of a quiet channel says little of other texts: outliers alone move,
-  // no channel becomes larger beside the median.
-  std::vector<double> sorted = factors;
-  std::sort(sorted.begin(), sorted.end());
-  for (double& factor : factors) factor = std::max(factor, sorted[sorted.size() / 2]);
+  raise_to_median(factors);
   return factors;
 }
 
@@ -55,6 +59,86 @@ void divide_rows(std::vector<float>& values, std::size_t row, const std::vector<
   }
 }
 
+/// `factors` of each of `parts` parts of a list, `copies` times one after the other: those of the
+/// heads that share keys and values.
+std::vector<double> for_each_head(const std::vector<double>& factors, std::size_t parts,
+                                  std::size_t copies) {
+  const std::size_t width = factors.size() / parts;
+  std::vector<double> result;
+  for (std::size_t i = 0; i < factors.size() * copies; ++i) {
+    result.push_back(factors[i / (width * copies) * width + i % width]);
+  }
+  return result;
+}
+
+/// The largest of what heads that share keys and values have in a channel: the inverse.
+std::vector<double> of_shared_heads(const std::vector<double>& maxima, std::size_t parts,
+                                    std::size_t copies) {
+  const std::size_t width = maxima.size() / parts / copies;
+  std::vector<double> result(width * parts, 0.0);
+  for (std::size_t i = 0; i < maxima.size(); ++i) {
+    double& largest = result[i / (width * copies) * width + i % width];
+    largest = std::max(largest, maxima[i]);
+  }
+  return result;
+}
+
+void divide_outputs(LlamaLinear& layer, const std::vector<double>& factors) {
+  divide_rows(layer.weight, layer.inputs, factors);
+  divide_rows(layer.bias, 1, factors);
+}
+
+/// Divides the pairs of features that a rotation turns in keys, and multiplies those of the
+/// queries, until both have outliers alike. Weights keep their steps: outputs have scales of their
+/// own.
+void balance_llama_scores(LlamaCheckpoint& llama, LlamaCalibration& maxima) {
+  const std::size_t shared = llama.shape.kv_heads, group = llama.shape.group();
+  for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
+    const std::vector<double>& keys = maxima.channels(LlamaSite::kKey, i);
+    const std::vector<double> queries =
+        of_shared_heads(maxima.channels(LlamaSite::kQuery, i), shared, group);
+    std::vector<double> factors(keys.size(), 1.0);
+    for (std::size_t c = 0; c + 1 < keys.size(); c += 2) {
+      const double key = std::max(keys[c], keys[c + 1]);
+      const double query = std::max(queries[c], queries[c + 1]);
+      if (key > 0 && query > 0) factors[c] = factors[c + 1] = std::sqrt(key / query);
+    }
+    raise_to_median(factors);
+    divide_outputs(llama.blocks[i].key, factors);
+    maxima.divide(LlamaSite::kKey, i, factors);
+    for (double& factor : factors) factor = 1.0 / factor;
+    factors = for_each_head(factors, shared, group);
+    divide_outputs(llama.blocks[i].query, factors);
+    maxima.divide(LlamaSite::kQuery, i, factors);
+  }
+}
+
+/// Moves outliers of values, and so of contexts, into the projection that reads them.
+void fold_llama_values(FloatLlamaBlock& block, const LlamaShape& shape, LlamaCalibration& maxima,
+                       std::size_t layer, double alpha) {
+  const std::size_t shared = shape.kv_heads, group = shape.group();
+  // Columns of the projection that read one channel of the values, as rows of one matrix.
+  LlamaLinear readers{
+      shape.kv_width(), static_cast<std::uint32_t>(group) * block.proj.outputs, {}, {}};
+  readers.weight.resize(std::size_t{readers.inputs} * readers.outputs);
+  const std::size_t width = shape.head_width;
+  for (std::size_t o = 0; o < block.proj.outputs; ++o) {
+    for (std::size_t c = 0; c < block.proj.inputs; ++c) {
+      const std::size_t head = c / width, channel = head / group * width + c % width;
+      readers.weight[(o * group + head % group) * readers.inputs + channel] =
+          block.proj.weight[o * block.proj.inputs + c];
+    }
+  }
+  const std::vector<double> factors =
+      outlier_factors(of_shared_heads(maxima.channels(LlamaSite::kContext, layer), shared, group),
+                      {&readers}, alpha);
+  divide_outputs(block.value, factors);
+  maxima.divide(LlamaSite::kValue, layer, factors);
+  const std::vector<double> columns = for_each_head(factors, shared, group);
+  multiply_columns(block.proj, columns);
+  maxima.divide(LlamaSite::kContext, layer, columns);
+}
+
 /// Moves outliers of the inputs of products into their weights; the network stays what it is.
 void fold_llama_outliers(LlamaCheckpoint& llama, LlamaCalibration& maxima, double alpha) {
   for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
@@ -68,11 +152,11 @@ void fold_llama_outliers(LlamaCheckpoint& llama, LlamaCalibration& maxima, doubl
       maxima.divide(site, i, factors);
     };
     fold(LlamaSite::kNorm1, block.norm1, {&block.query, &block.key, &block.value});
+    fold_llama_values(block, llama.shape, maxima, i, alpha);
     fold(LlamaSite::kNorm2, block.norm2, {&block.gate, &block.up});
     const std::vector<double> factors =
         outlier_factors(maxima.channels(LlamaSite::kProduct, i), {&block.down}, alpha);
-    divide_rows(block.up.weight, block.up.inputs, factors);
-    divide_rows(block.up.bias, 1, factors);
+    divide_outputs(block.up, factors);
     multiply_columns(block.down, factors);
     maxima.divide(LlamaSite::kUp, i, factors);
     maxima.divide(LlamaSite::kProduct, i, factors);
@@ -94,7 +178,7 @@ class LlamaQuantiser {
     IntegerLlama llama;
     llama.shape = llama_.shape;
     llama.datapath = options_.datapath;
-    llama.row_scales = true;
+    llama.row_scales = llama.context_scales = true;
     llama.exp_to_code = layers_.exp_to_code(options_.datapath.softmax_bits);
     llama.embedding_scale = stream_;
     for (std::size_t i = 0; i < llama_.blocks.size(); ++i) llama.blocks.push_back(block(i));
@@ -166,11 +250,12 @@ class LlamaQuantiser {
         prefix + "attn.scores",
         std::ldexp(query * key / std::sqrt(static_cast<double>(llama_.shape.head_width)),
                    hw::kScoreFractionBits));
-    const double context = operand_scale(LlamaSite::kContext, i);
+    const double context = wide_scale(LlamaSite::kContext, i);
     block.context =
         layers_.factor(prefix + "attn.context",
                        std::ldexp(value, -context_fraction_bits(options_.datapath)) / context);
-    block.proj = linear(prefix + "attn.proj", from.proj, context, stream_);
+    block.proj = linear(prefix + "attn.proj", from.proj,
+                        row_product_scale(context, from.proj.inputs, kWideBits), stream_);
 
     const double gate = wide_scale(LlamaSite::kGate, i);
     const double silu = wide_scale(LlamaSite::kSilu, i);
@@ -252,6 +337,7 @@ IntegerLlama quantise(LlamaCheckpoint checkpoint,
           if (progress) progress(++layers);
         }));
   }
+  balance_llama_scores(checkpoint, maxima);
   const bool grouped = options.weight_bits == kGroupedWeightBits;
   if (options.outlier_alpha || !grouped) {
     fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));

@@ -40,10 +40,11 @@ inline constexpr double kLlamaOutlierAlpha = 0.5;
 
 /// Integer constants for every layer, by post-training quantisation on `texts`, as quantise() of
 /// model/quantise/quantiser.h makes them, except that
-/// - inputs of the products have a scale of each row, which needs no calibration; those of scores,
-///   contexts and the projection after them have one scale throughout;
-/// - outliers of the norms, and of the MLP's product, are folded into the weights that read them
-///   (fold_outliers()), before anything is rounded; of weights of four bits only if asked for.
+/// - inputs of the products have a scale of each row, which needs no calibration; queries, keys and
+///   values have one scale throughout;
+/// - outliers of keys are shared with the queries, pair by pair, before anything is rounded;
+/// - outliers of the norms, of values, and of the MLP's product, are folded into the weights that
+///   read them (fold_outliers()), too; of weights of four bits only if asked for.
 /// `checkpoint` is used up. `losses`: set to what rounding costs each layer on the first text;
 /// null: not wanted. Throws InputError as quantise() does, for a datapath that has fewer than 8
 /// bits where Llamas need them, and for options of vision models.

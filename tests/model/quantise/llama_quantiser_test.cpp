@@ -90,6 +90,55 @@ TEST_P(QuantisedLlama, IsCloseToTheRealOneInEveryRow) {
   EXPECT_GT(error, 1e-4) << "8 bits cannot be that good";
 }
 
+/// Multiplies an output of a layer by `factor`.
+void scale_output(LlamaLinear& layer, std::size_t output, float factor) {
+  for (std::size_t i = 0; i < layer.inputs; ++i) layer.weight[output * layer.inputs + i] *= factor;
+  if (!layer.bias.empty()) layer.bias[output] *= factor;
+}
+
+// A network that is the same in real numbers, whose keys, queries and values are large in a few
+// channels: folding finds back what it was.
+TEST_P(QuantisedLlama, MovesOutliersOfKeysAndValuesToWhatReadsThem) {
+  const std::size_t width = real_.shape.head_width, group = real_.shape.group();
+  LlamaCheckpoint spoilt = real_;
+  for (FloatLlamaBlock& block : spoilt.blocks) {
+    // The first pair of the first head: keys 30 times as large, queries as much smaller.
+    for (const std::size_t channel : {std::size_t{0}, std::size_t{1}}) {
+      scale_output(block.key, channel, 30.0F);
+      for (std::size_t h = 0; h < group; ++h) {
+        scale_output(block.query, h * width + channel, 1.0F / 30.0F);
+      }
+    }
+    scale_output(block.value, 2, 30.0F);
+    for (std::size_t o = 0; o < block.proj.outputs; ++o) {
+      for (std::size_t h = 0; h < group; ++h) {
+        block.proj.weight[o * block.proj.inputs + h * width + 2] /= 30.0F;
+      }
+    }
+  }
+  const Text text = TinyLlama::texts(1, 24, 9).front();
+  const std::vector<float> expected = llama_logits(real_, text);
+  const std::vector<float> same = llama_logits(spoilt, text);
+  for (std::size_t i = 0; i < same.size(); ++i) ASSERT_NEAR(same[i], expected[i], 1e-3);
+  const IntegerLlama found = quantise(spoilt, TinyLlama::texts(4, 20), wide_stream());
+  EXPECT_LT(worst_error(integer_logits(found, text), expected),
+            1.5 * worst_error(integer_logits(llama_, text), expected));
+}
+
+// A file of before contexts had scales of each row.
+TEST_P(QuantisedLlama, ReadsContextsWithOneScale) {
+  IntegerLlama one = llama_;
+  one.context_scales = false;
+  const std::string path = directory_.path("one.safetensors");
+  write_network(one, "", path);
+  EXPECT_FALSE(load_integer_llama(path).context_scales);
+  EXPECT_TRUE(llama_.context_scales);
+  SpoiltNetwork network(path);
+  network.document["tensors"]["blocks.1.attn.context"]["type"] = "s16";
+  expect_contains(input_error_of([&] { return load_integer_llama(network.write(path)); }),
+                  "input 'x' (blocks.1.attn.context): type is s16, expected s8");
+}
+
 TEST_P(QuantisedLlama, HasEveryBitInAFile) {
   const std::string a = directory_.path("a.safetensors"), b = directory_.path("b.safetensors");
   write_network(llama_, "", a);

@@ -56,8 +56,8 @@ TEST_F(RowScalesTest, GiveTheSameValuesOnAnyMachine) {
         SimulationOptions options;
         options.check = true;
         const SimulationResult result = work.simulate(mapping, machine, options);
-        EXPECT_EQ(result.check.mismatches, 0U)
-            << result.check.first << "\n" << hw::to_toml(machine);
+        EXPECT_EQ(result.check.mismatches, 0U) << result.check.first << "\n"
+                                               << hw::to_toml(machine);
         EXPECT_EQ(result.outputs, expected) << hw::to_toml(machine);
         EXPECT_GE(static_cast<double>(result.cycles.front()), result.bounds.front())
             << hw::to_toml(machine);
