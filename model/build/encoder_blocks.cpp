@@ -198,8 +198,9 @@ View EncoderBlocks::attention(const std::string& prefix, std::uint32_t index,
 void EncoderBlocks::encoder_keys_values(View states, View out) {
   const std::uint32_t columns = 2 * encoder_.shape.width;
   for (std::uint32_t i = 0; i < encoder_.shape.layers; ++i) {
-    linear_to(block_name(rows_, i) + "cross.kv", {states}, encoder_.blocks[i].cross.value().key_value,
-              kOperandBits, columns_of(out, i * columns, columns));
+    linear_to(block_name(rows_, i) + "cross.kv", {states},
+              encoder_.blocks[i].cross.value().key_value, kOperandBits,
+              columns_of(out, i * columns, columns));
   }
 }
 

@@ -42,7 +42,8 @@ void append_decoder(GraphBuilder& builder, const IntegerSeq2Seq& network, std::u
   View stream = blocks.input(kTargetEmbedding, count, blocks.residual_type(), text.embedding_scale);
   for (std::uint32_t i = 0; i < text.shape.encoder.layers; ++i) stream = blocks.block(i, stream);
   stream = blocks.layer_norm("decoder.norm", stream, text.norm);
-  const View logits = blocks.linear("output", {stream}, network.output, kLogitBits, hw::DType::kS32);
+  const View logits =
+      blocks.linear("output", {stream}, network.output, kLogitBits, hw::DType::kS32);
   Tensor& output = builder.tensor(logits.tensor);
   output.name = "logits";
   output.kind = Tensor::Kind::kOutput;
