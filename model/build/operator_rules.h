@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hw/machine/machine.h"
+#include "hw/number/int_exp.h"
 #include "model/graph/graph_builder.h"
 #include "model/integer/constant_check.h"
 #include "model/network/network_document.h"

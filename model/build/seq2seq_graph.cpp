@@ -4,6 +4,7 @@
 
 #include "model/build/encoder_blocks.h"
 #include "model/graph/graph_builder.h"
+#include "model/graph/stages.h"
 
 namespace systole::model {
 namespace {

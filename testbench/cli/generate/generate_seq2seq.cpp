@@ -14,6 +14,7 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/generation/generation.h"
+#include "testbench/generation/ring_text.h"
 #include "testbench/generation/seq2seq_generation.h"
 #include "testbench/network/networks.h"
 
