@@ -91,7 +91,7 @@ double BlockQuantiser::append_blocks(IntegerEncoder& encoder, double scale) cons
 double BlockQuantiser::gelu_scale(std::size_t layer) const {
   const double scale = wide_scale(Site::kGeluIn, layer);
   if (!options_.row_scales) return scale;
-  return std::max(scale, code_scale(kLeastGeluRange, kWideBits, 1.0));
+  return std::max(scale, code_scale(kLeastGeluRange, kWideBits));
 }
 
 /// The auto-encoder on Q or K (`operand` is "q" or "k"), on a tensor of `in_scale`.
@@ -130,8 +130,8 @@ IntegerCross BlockQuantiser::cross(std::size_t i, double in_scale) const {
   const double norm_scale = operand_scale(Site::kCrossNorm, i);
   cross.norm = layers_.layer_norm(prefix + "norm", from.norm, norm_scale);
   scales.query = operand_scale(Site::kCrossQuery, i);
-  scales.key = operand_scale(calibration_.largest(Site::kCrossKeyValue, i, 0, width));
-  scales.value = operand_scale(calibration_.largest(Site::kCrossKeyValue, i, width, width));
+  scales.key = code_scale(calibration_.largest(Site::kCrossKeyValue, i, 0, width));
+  scales.value = code_scale(calibration_.largest(Site::kCrossKeyValue, i, width, width));
   cross.query = layers_.linear(prefix + "query", from.query, norm_scale, {{width, scales.query}});
   cross.key_value = layers_.linear(prefix + "kv", from.key_value, memory_scale_,
                                    {{width, scales.key}, {width, scales.value}});
@@ -157,9 +157,9 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   block.norm2 = layers_.layer_norm(prefix + "norm2", from.norm2, norm2_scale);
 
   const std::uint32_t query_width = (from.qkv.outputs - width) / 2;
-  scales.query = operand_scale(calibration_.largest(Site::kQkv, i, 0, query_width));
-  scales.key = operand_scale(calibration_.largest(Site::kQkv, i, query_width, query_width));
-  scales.value = operand_scale(calibration_.largest(Site::kQkv, i, 2 * query_width, width));
+  scales.query = code_scale(calibration_.largest(Site::kQkv, i, 0, query_width));
+  scales.key = code_scale(calibration_.largest(Site::kQkv, i, query_width, query_width));
+  scales.value = code_scale(calibration_.largest(Site::kQkv, i, 2 * query_width, width));
   block.qkv = layers_.linear(
       prefix + "attn.qkv", from.qkv, product_scale(post ? in_scale : norm1_scale, width),
       {{query_width, scales.query}, {query_width, scales.key}, {width, scales.value}});

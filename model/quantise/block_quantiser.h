@@ -38,7 +38,7 @@ class BlockQuantiser {
 
   /// Scale of the 8-bit tensor at a site.
   [[nodiscard]] double operand_scale(Site site, std::size_t layer) const {
-    return operand_scale(calibration_.largest(site, layer));
+    return code_scale(calibration_.largest(site, layer));
   }
   /// Scale of what a LayerNorm or a GELU gives at a site: s8, or s16 where rows have scales.
   [[nodiscard]] double wide_scale(Site site, std::size_t layer) const {
@@ -63,10 +63,6 @@ class BlockQuantiser {
   double append_blocks(IntegerEncoder& encoder, double scale) const;
 
  private:
-  /// Any scale serves a site that is always zero.
-  static double operand_scale(double largest) {
-    return (largest > 0 ? largest : 1.0) / kLargestCode;
-  }
   /// Scale of a GELU's input.
   [[nodiscard]] double gelu_scale(std::size_t layer) const;
   [[nodiscard]] IntegerHeadMix link(const std::string& prefix, const std::string& operand,

@@ -201,8 +201,7 @@ class LlamaQuantiser {
   }
   /// Of an s8 tensor.
   [[nodiscard]] double operand_scale(LlamaSite site, std::size_t layer) const {
-    const double largest = maxima_.largest(site, layer);
-    return (largest > 0 ? largest : 1.0) / kLargestCode;
+    return code_scale(maxima_.largest(site, layer));
   }
   [[nodiscard]] IntegerLinear linear(const std::string& name, const LlamaLinear& layer, double in,
                                      double out) const {

@@ -140,7 +140,7 @@ class OperatorQuantiser {
         largest = std::max(largest, std::fabs((sample * rescale - mean[c]) / deviation[c]));
       }
     }
-    const double code = (largest > 0 ? largest : 1.0) / kLargestCode;
+    const double code = code_scale(largest);
     std::vector<std::int32_t> multiplier, addend;
     for (std::size_t c = 0; c < mean.size(); ++c) {
       const double unit = std::ldexp(1.0, kPictureShift) / (deviation[c] * code);

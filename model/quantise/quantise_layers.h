@@ -22,7 +22,8 @@ inline constexpr double kLargestCode = 127.0;
 /// have larger values, and 13 bits of a row are left, of which its codes keep 7.
 inline constexpr double kWideRoom = 4.0;
 /// A scale at which values up to `largest`, and `room` times as much, have codes of `bits` bits.
-[[nodiscard]] inline double code_scale(double largest, unsigned bits, double room) {
+/// Any scale serves values that are always zero.
+[[nodiscard]] inline double code_scale(double largest, unsigned bits = 8, double room = 1.0) {
   return (largest > 0 ? largest : 1.0) * room / static_cast<double>(hw::symmetric_range(bits).hi);
 }
 
