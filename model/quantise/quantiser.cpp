@@ -118,6 +118,11 @@ void require_no_folding(const std::string& path, const QuantiserOptions& options
   throw hw::InputError(path + ": folding of outliers and encoders: of vision models alone");
 }
 
+void require_no_row_scales(const std::string& path, const QuantiserOptions& options) {
+  if (!options.row_scales) return;
+  throw hw::InputError(path + ": scales of each row: of BERT and GPT-2 alone");
+}
+
 void fold_outlier_channels(FloatNorm& norm, FloatLinear& reader,
                            const std::vector<double>& activations, double alpha) {
   for (std::size_t j = 0; j < reader.inputs; ++j) {
@@ -158,9 +163,7 @@ IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                     const QuantiserOptions& options) {
   check_options(options);
   if (calibration.count == 0) throw hw::InputError("quantiser: no calibration pictures");
-  if (options.row_scales) {
-    throw hw::InputError(checkpoint.path + ": scales of each row: of networks of texts alone");
-  }
+  require_no_row_scales(checkpoint.path, options);
   // Networks are large: a copy only where one is changed.
   std::optional<VitCheckpoint> folded;
   const auto current = [&]() -> const VitCheckpoint& { return folded ? *folded : checkpoint; };
@@ -205,6 +208,7 @@ IntegerSeq2Seq quantise(const Seq2SeqCheckpoint& checkpoint, const TextPairs& ca
                         const QuantiserOptions& options) {
   check_options(options);
   require_no_folding(checkpoint.path, options);
+  require_no_row_scales(checkpoint.path, options);
   Calibration encoder, decoder;
   const FloatSeq2Seq real(checkpoint);
   for (std::size_t i = 0; i < calibration.source.count; ++i) {
