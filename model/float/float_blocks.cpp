@@ -100,7 +100,6 @@ FloatRows FloatBlocks::decode(const Link& link, FloatRows rows, std::size_t laye
 
 FloatRows FloatBlocks::attend(std::size_t layer, const Attention& attention,
                               ActivationObserver* observer) const {
-  const std::vector<std::uint8_t>& keep = *attention.keep;
   const Columns &query = attention.query, &key = attention.key, &value = attention.value;
   const std::size_t tokens = attention.tokens, keys = attention.keys;
   const std::size_t width = shape_.width;
@@ -108,19 +107,20 @@ FloatRows FloatBlocks::attend(std::size_t layer, const Attention& attention,
   const double scale = std::pow(static_cast<double>(head_width), -0.5);
   FloatRows context(tokens * width);
   FloatRows scores(tokens * keys);
-  const std::uint8_t* kept = keep.empty() ? nullptr : keep.data();
+  const std::vector<std::uint8_t>& keep = layers_[layer].keep;
+  const std::uint8_t* kept = attention.is_own && !keep.empty() ? keep.data() : nullptr;
   for (std::size_t first = 0; first < width; first += head_width) {
     const PackedMatrix<double> of_keys(key.data + first, head_width, keys, 1, key.stride);
     const PackedMatrix<double> values(value.data + first, keys, head_width, value.stride, 1);
     of_keys.multiply(query.data + first, query.stride, tokens, scores.data(), keys);
     for (std::size_t t = 0; t < tokens; ++t) {
       double* const row = scores.data() + t * keys;
-      const std::size_t seen = attention.causal ? t + 1 : keys;
+      const std::size_t seen = attention.is_own && shape_.causal ? t + 1 : keys;
       softmax_row(row, seen, scale, kept);
       std::fill(row + seen, row + keys, 0.0);
       if (kept != nullptr) kept += keys;
     }
-    if (observer != nullptr && attention.keep == &layers_[layer].keep) {
+    if (observer != nullptr && attention.is_own) {
       observer->observe_attention(layer, first / head_width, scores.data(), tokens);
     }
     values.multiply(scores.data(), keys, tokens, context.data() + first, width);
@@ -139,8 +139,7 @@ FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
   show(observer, Site::kQkv, layer, qkv, cols);
   const Columns value{qkv.data() + 2 * query_width, cols};
   const auto heads = [&](Columns query, Columns key) {
-    return attend(layer, {query, key, value, tokens, tokens, shape_.causal, &layers_[layer].keep},
-                  observer);
+    return attend(layer, {query, key, value, tokens, tokens, true}, observer);
   };
   if (!block.query_link) return heads({qkv.data(), cols}, {qkv.data() + query_width, cols});
   const FloatRows query = decode(*block.query_link, columns(qkv, cols, 0, query_width), layer,
@@ -152,7 +151,6 @@ FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
 
 void FloatBlocks::add_cross(std::size_t layer, FloatRows& stream, const FloatRows& memory,
                             ActivationObserver* observer) const {
-  static const std::vector<std::uint8_t> kNoMask;
   const std::size_t width = shape_.width;
   const Cross& cross = *blocks_[layer].cross;
   const FloatRows normed = layer_norm(layers_[layer].cross->norm, stream, options_.norm_epsilon);
@@ -167,8 +165,7 @@ void FloatBlocks::add_cross(std::size_t layer, FloatRows& stream, const FloatRow
                                     {key_value.data() + width, 2 * width},
                                     query.size() / width,
                                     memory.size() / width,
-                                    false,
-                                    &kNoMask},
+                                    false},
                                    observer);
   show(observer, Site::kCrossContext, layer, context, width);
   add(stream, cross.proj.apply(context));

@@ -76,10 +76,9 @@ class FloatBlocks {
   struct Attention {
     Columns query, key, value;
     std::size_t tokens, keys;
-    bool causal;
-    const std::vector<std::uint8_t>* keep;  ///< a mask, empty for none
+    bool is_own;  ///< of tokens to themselves: mask, causality and observers are of these alone
   };
-  /// All heads; shows the attention of each, where it is one of tokens to themselves.
+  /// All heads; shows the attention of each.
   [[nodiscard]] FloatRows attend(std::size_t layer, const Attention& attention,
                                  ActivationObserver* observer) const;
   /// The stream with what a block takes from `memory`.
