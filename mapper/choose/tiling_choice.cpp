@@ -264,16 +264,16 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
   const auto [known, is_new] =
       known_.try_emplace({judge_, before_, keys, next_keys}, Known{0, 0, false});
   if (is_new || (searches_all_ && !known->second.is_searched)) {
-    known->second.is_searched = true;
+    const auto found = searches_all_ ? found_.end() : found_.find(keys);
+    known->second.is_searched = found == found_.end();
     if (judge_ == Judge::kReplay && may_replay(machine_)) {
       const TiledPipeline* const following = after.groups.empty() ? nullptr : &after;
       Trials trials(*now.pipeline, following, emitter, replay, spare_, scratch_);
-      std::vector<Tilings>& found = found_[keys];
-      if (found.empty() || searches_all_) {
-        found = improve(now, trials, emitter, replay);
+      if (found == found_.end()) {
+        std::vector<Tilings> best = improve(now, trials, emitter, replay);
+        if (!searches_all_) found_.emplace(keys, std::move(best));
       } else {
-        take_best(now.groups, found, trials);
-        known->second.is_searched = false;
+        take_best(now.groups, found->second, trials);
       }
     }
     known->second.number = number_of({keys, tilings_of(now.groups)});
@@ -299,7 +299,6 @@ void TilingChoice::take_best(std::vector<TiledGroup>& groups, const std::vector<
 }
 
 void TilingChoice::forget_unused(std::uint64_t steps) {
-  found_.clear();
   tiler_.forget_unused(steps);
   best_alone_.forget_unused(steps);
   ++step_;

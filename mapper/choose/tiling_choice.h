@@ -43,8 +43,8 @@ class TilingChoice {
     before_.clear();
   }
   /// Whether every pipeline is searched between its neighbours, as at first. If not, one that was
-  /// searched between others is tried with the best of what was found there alone: enough to compare
-  /// ways to run a graph.
+  /// searched between others is tried with the best of what was found there alone: enough to
+  /// compare ways to run a graph.
   void search_all(bool all) noexcept { searches_all_ = all; }
   /// Frees what was decided and looked up for no program of the last `steps` calls of this:
   /// programs of a decoder's steps have new shapes all the time. Between two programs.
@@ -101,7 +101,8 @@ class TilingChoice {
   /// By who judged, and the keys of the pipeline before, of the pipeline itself, and of what
   /// follows it.
   std::map<std::tuple<Judge, std::vector<Key>, std::vector<Key>, std::vector<Key>>, Known> known_;
-  /// By the keys of a pipeline: what was found for it between some neighbours, the best one last.
+  /// By the keys of a pipeline: what was found for it between some neighbours, the best one last;
+  /// while not every pipeline is searched.
   /// Of vit65's 55 pipelines, 23 differ from others by their neighbours alone.
   std::map<std::vector<Key>, std::vector<Tilings>> found_;
   bool searches_all_ = true;
