@@ -13,8 +13,8 @@
 namespace systole::hw {
 
 /// Chunks of commands are read one after the other, the first together with the header. One is
-/// asked for when the one before it has arrived, all commands of that have been looked at, if
-/// somebody looks at them, and the last command of the one before that is out.
+/// asked for when the one before it has arrived, all of its commands have been looked at, if a
+/// reader of chains does so, and the last command of the chunk before that is out.
 class FetchSchedule {
  public:
   /// A program of `commands` commands, the last of which is `end`, at `address`; `chunk`: commands
@@ -35,7 +35,7 @@ class FetchSchedule {
   void is_looked(std::uint64_t cycle) { looked_ = cycle; }
 
   /// Reads a record, from `offset` bytes after the header's first one on, for a command that is
-  /// looked at, so no chunk is on its way. The port can start it from `cycle` on. Returns the cycle
+  /// looked at, so no chunk is in flight. The port can start it from `cycle` on. Returns the cycle
   /// with which it is there.
   [[nodiscard]] std::uint64_t record(std::uint64_t offset, std::uint64_t bytes,
                                      std::uint64_t cycle);
