@@ -117,7 +117,8 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     return network;
   }
   const std::string path = model::find_model(options.model);
-  if (model::model_kind(path) == model::ModelKind::kIntegerText) {
+  const model::ModelKind kind = model::model_kind(path);
+  if (kind == model::ModelKind::kIntegerText) {
     const model::TextShape shape = model::load_integer_text(path).shape;
     SizeOptions others = options.size;
     others.length.reset();
@@ -129,21 +130,17 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.length = text_length(network.name, shape.positions, options.size.length);
     return network;
   }
-  if (model::model_kind(path) == model::ModelKind::kIntegerSeq2Seq) {
-    throw hw::InputError(hw::printable(options.model) +
-                         ": an encoder-decoder, which systole generate runs, expected another "
-                         "network");
-  }
-  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) {
+  if (kind == model::ModelKind::kIntegerSeq2Seq) refuse_encoder_decoder(options.model);
+  if (kind == model::ModelKind::kIntegerLlama) {
     throw hw::InputError(hw::printable(options.model) +
                          ": a Llama of a file, expected its shape by name: smollm2-135m");
   }
   require_no_size(options.model, options.size);
-  if (model::model_kind(path) == model::ModelKind::kIntegerOperators) {
+  if (kind == model::ModelKind::kIntegerOperators) {
     network.name = model::read_network_document(model::Safetensors::open(path)).name;
     return network;
   }
-  if (model::model_kind(path) == model::ModelKind::kIntegerLayers) {
+  if (kind == model::ModelKind::kIntegerLayers) {
     const model::IntegerLayers layers = model::load_integer_layers(path);
     network.shape = layers.encoder.shape;
     network.kind =

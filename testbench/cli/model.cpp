@@ -273,8 +273,8 @@ int show_similarity(const ModelOptions& options, const model::IntegerText& text,
 }
 
 /// Of a network that classifies texts, on those of --input.
-Accuracy text_accuracy(const ModelOptions& options, const std::string& checkpoint) {
-  const model::IntegerText text = model::load_integer_text(model::find_model(options.model));
+Accuracy text_accuracy(const ModelOptions& options, const model::IntegerText& text,
+                       const std::string& checkpoint) {
   if (options.input.empty()) {
     throw hw::InputError("--input: " + text.name +
                          " classifies texts, expected a safetensors file with input_ids and "
@@ -298,27 +298,25 @@ int show_accuracy(const ModelOptions& options) {
   const model::ModelKind kind = options.model.empty()
                                     ? model::ModelKind::kIntegerVit
                                     : model::model_kind(model::find_model(options.model));
-  const bool texts = kind == model::ModelKind::kIntegerText;
-  if (texts) {
-    const model::IntegerText text = model::load_integer_text(model::find_model(options.model));
-    if (!text.head) {
-      return show_similarity(
-          options, text,
-          options.checkpoint.empty() ? checkpoint_of(options.model) : options.checkpoint);
-    }
+  const auto checkpoint_for = [&](const std::string& name) {
+    return options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
+  };
+  std::optional<model::IntegerText> text;
+  if (kind == model::ModelKind::kIntegerText) {
+    text = model::load_integer_text(model::find_model(options.model));
+    if (!text->head) return show_similarity(options, *text, checkpoint_for(options.model));
   }
   // What a network of a user reaches is its task's.
   const bool shipped = kind == model::ModelKind::kIntegerVit;
   const bool pairs = kind == model::ModelKind::kIntegerSeq2Seq;
-  const char* const inputs = texts ? "texts" : pairs ? "tokens" : "images";
+  const char* const inputs = text ? "texts" : pairs ? "tokens" : "images";
   Table table(fmt::format("model | >{} | >fp32 % | >integer % | >difference | holds", inputs));
   ordered_json document = ordered_json::array();
   bool all_hold = true;
   for (const std::string& name : names) {
-    const std::string checkpoint =
-        options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
+    const std::string checkpoint = checkpoint_for(name);
     const Accuracy accuracy =
-        texts   ? text_accuracy(options, checkpoint)
+        text    ? text_accuracy(options, *text, checkpoint)
         : pairs ? measure_accuracy(model::load_integer_seq2seq(model::find_model(name)), checkpoint,
                                    options.input)
                 : picture_accuracy(name, checkpoint, pictures);

@@ -94,6 +94,12 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
   require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
 }
 
+void refuse_encoder_decoder(const std::string& model) {
+  throw hw::InputError(hw::printable(model) +
+                       ": an encoder-decoder, which systole generate runs, expected another "
+                       "network");
+}
+
 Network read_network(const std::string& name_or_path, const hw::Machine& machine,
                      const std::string& mask) {
   const std::string path = model::find_model(name_or_path);
@@ -102,9 +108,7 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
     return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
   }
   if (kind == model::ModelKind::kIntegerSeq2Seq) {
-    throw hw::InputError(hw::printable(name_or_path) +
-                         ": an encoder-decoder, which systole generate runs, expected another "
-                         "network");
+    refuse_encoder_decoder(name_or_path);
   }
   if (kind == model::ModelKind::kIntegerOperators) {
     if (!mask.empty()) {

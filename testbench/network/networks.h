@@ -34,6 +34,9 @@ struct Network {
 /// InputError.
 [[nodiscard]] Network chain_network(const std::string& path, const hw::Machine& machine);
 
+/// Throws InputError: `model` runs with `systole generate` alone.
+[[noreturn]] void refuse_encoder_decoder(const std::string& model);
+
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
 /// text network or a Llama has no graph yet. `mask`: a file for load_keep() of
 /// testbench/network/network_mask.h; empty: the masks that the model has. Throws InputError.
