@@ -212,12 +212,7 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
     facts.add("accuracy", fmt::format("{:.2f}%", 100.0 * *measurement.accuracy));
   }
   if (measurement.checked) {
-    const CheckResult& check = result.check;
-    std::string text = fmt::format("{} of {}, {}", counted(check.bytes, "byte"),
-                                   counted(check.operators, "operator"),
-                                   counted(check.mismatches, "mismatch", "mismatches"));
-    if (!check.first.empty()) text += "; first: " + check.first;
-    facts.add("check", text);
+    facts.add("check", check_text(result.check));
   }
   add_ring(run, facts);
   facts.add("throughput",

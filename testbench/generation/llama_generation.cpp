@@ -213,16 +213,12 @@ std::string generation_text(const LlamaGeneration& generation) {
   const Measurement& m = generation.measurement;
   const auto& cycles = m.result.cycles;
   FactList facts;
-  facts.add("machine",
-            fmt::format("{} ({} x {} array, {} MHz)", m.machine.name, m.machine.array.rows,
-                        m.machine.array.cols, m.machine.core.clock_mhz));
+  facts.add("machine", machine_text(m.machine));
   facts.add("model", m.model);
   facts.add("tokens",
             fmt::format("{} of prompt, {} generated", generation.prompt, generation.tokens.size()));
   if (m.checked) {
-    facts.add("check", fmt::format("{} of {}, {}", counted(m.result.check.bytes, "byte"),
-                                   counted(m.result.check.operators, "operator"),
-                                   counted(m.result.check.mismatches, "mismatch", "mismatches")));
+    facts.add("check", check_counts(m.result.check));
     if (!m.result.check.first.empty()) facts.add("first", m.result.check.first);
   }
   facts.add(

@@ -34,6 +34,14 @@ RingText load_ring_text(const std::string& model, bool functional) {
   return text;
 }
 
+std::vector<std::int32_t> meaningless_tokens(std::size_t count, std::uint32_t vocabulary) {
+  std::vector<std::int32_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    ids[i] = static_cast<std::int32_t>((i * 7919 + 31) % vocabulary);
+  }
+  return ids;
+}
+
 std::vector<std::uint32_t> prompt_of(const RingText& of, const std::optional<std::string>& prompt,
                                      const std::optional<std::uint32_t>& input_tokens) {
   if (prompt) {
@@ -47,12 +55,9 @@ std::vector<std::uint32_t> prompt_of(const RingText& of, const std::optional<std
     const std::vector<std::int32_t> ids = of.tokeniser->encode(*prompt);
     return {ids.begin(), ids.end()};
   }
-  // Any tokens do for the time of a run; the same ones every time.
-  std::vector<std::uint32_t> ids(input_tokens.value_or(kDefaultPromptTokens));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<std::uint32_t>((i * 7919 + 31) % of.shape.vocabulary);
-  }
-  return ids;
+  const std::vector<std::int32_t> ids =
+      meaningless_tokens(input_tokens.value_or(kDefaultPromptTokens), of.shape.vocabulary);
+  return {ids.begin(), ids.end()};
 }
 
 }  // namespace systole::testbench

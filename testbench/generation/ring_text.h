@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,10 @@
 namespace systole::testbench {
 
 inline constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
+
+/// Tokens without a meaning, always the same: any do for the time of a run.
+[[nodiscard]] std::vector<std::int32_t> meaningless_tokens(std::size_t count,
+                                                           std::uint32_t vocabulary);
 
 /// A network that a ring runs, and how its texts are written; without a tokeniser there are none.
 struct RingText {

@@ -237,9 +237,7 @@ Seq2SeqGeneration generate(const hw::Machine& machine, const model::IntegerSeq2S
 std::string generation_text(const Seq2SeqGeneration& generation) {
   const Measurement& m = generation.decoder;
   FactList facts;
-  facts.add("machine",
-            fmt::format("{} ({} x {} array, {} MHz)", m.machine.name, m.machine.array.rows,
-                        m.machine.array.cols, m.machine.core.clock_mhz));
+  facts.add("machine", machine_text(m.machine));
   facts.add("model", m.model);
   facts.add("tokens",
             fmt::format("{} read, {} written in {}", generation.source, generation.tokens.size(),
@@ -249,9 +247,7 @@ std::string generation_text(const Seq2SeqGeneration& generation) {
   if (m.checked) {
     CheckResult check = generation.encoder.check;
     check.add(m.result.check);
-    facts.add("check", fmt::format("{} of {}, {}", counted(check.bytes, "byte"),
-                                   counted(check.operators, "operator"),
-                                   counted(check.mismatches, "mismatch", "mismatches")));
+    facts.add("check", check_counts(check));
     if (!check.first.empty()) facts.add("first", check.first);
   }
   facts.add("encoder", fmt::format("{}, {}, {}", counted(generation.encoder.cycles, "cycle"),

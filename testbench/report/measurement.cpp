@@ -106,16 +106,6 @@ std::string generation_text(const Measurement& measurement) {
                      with_prefix(static_cast<double>(measurement.images()) / seconds, "tokens/s"));
 }
 
-std::string check_text(const Measurement& measurement) {
-  const CheckResult& check = measurement.result.check;
-  if (!measurement.checked) return "not checked against the reference";
-  std::string text = fmt::format("{} of {}, {}", counted(check.bytes, "byte"),
-                                 counted(check.operators, "operator"),
-                                 counted(check.mismatches, "mismatch", "mismatches"));
-  if (!check.first.empty()) text += "; first: " + check.first;
-  return text;
-}
-
 std::string energy_text(const Measurement& measurement) {
   const hw::EnergyReport energy = measurement.energy();
   const double total = energy.total();
@@ -371,13 +361,26 @@ std::string block_table(const std::vector<hw::BlockReport>& blocks) {
   return table.text();
 }
 
+std::string machine_text(const hw::Machine& machine) {
+  return fmt::format("{} ({} x {} array, {} MHz)", machine.name, machine.array.rows,
+                     machine.array.cols, machine.core.clock_mhz);
+}
+
+std::string check_counts(const CheckResult& check) {
+  return fmt::format("{} of {}, {}", counted(check.bytes, "byte"),
+                     counted(check.operators, "operator"),
+                     counted(check.mismatches, "mismatch", "mismatches"));
+}
+
+std::string check_text(const CheckResult& check) {
+  return check_counts(check) + (check.first.empty() ? "" : "; first: " + check.first);
+}
+
 std::string report_text(const Measurement& measurement, const std::vector<std::string>& files,
                         const std::vector<std::pair<std::string, std::string>>& more) {
-  const hw::Machine& machine = measurement.machine;
   const SimulationResult& result = measurement.result;
   FactList facts;
-  facts.add("machine", fmt::format("{} ({} x {} array, {} MHz)", machine.name, machine.array.rows,
-                                   machine.array.cols, machine.core.clock_mhz));
+  facts.add("machine", machine_text(measurement.machine));
   facts.add("model",
             fmt::format("{} ({} MAC per inference)", measurement.model, grouped(measurement.macs)));
   if (measurement.size) {
@@ -389,7 +392,10 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   if (measurement.accuracy) {
     facts.add("accuracy", fmt::format("{:.2f}%", 100.0 * *measurement.accuracy));
   }
-  if (measurement.functional) facts.add("check", check_text(measurement));
+  if (measurement.functional) {
+    facts.add("check",
+              measurement.checked ? check_text(result.check) : "not checked against the reference");
+  }
   facts.add("cycles", cycles_text(measurement));
   if (measurement.bound() > 0) {
     facts.add("bound", fmt::format("{} cycles for any mapping; this one takes {:.2f} times that",

@@ -70,6 +70,13 @@ struct Measurement {
 /// The statistics document, see docs/statistics.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);
 
+/// "transformer (16 x 16 array, 1000 MHz)".
+[[nodiscard]] std::string machine_text(const hw::Machine& machine);
+/// "4,096 bytes of 12 operators, 0 mismatches".
+[[nodiscard]] std::string check_counts(const CheckResult& check);
+/// The same, and where the first mismatch is.
+[[nodiscard]] std::string check_text(const CheckResult& check);
+
 /// What a run found, for people: at most kTextWidth columns. `more` are lines of label and value
 /// that only this run has, `files` have been written (empty names aside).
 [[nodiscard]] std::string report_text(

@@ -118,9 +118,8 @@ int run_llama(const GenerateOptions& options) {
     task.prompt = tokeniser->encode(*options.prompt);
     if (const auto end = tokeniser->end_of_text()) task.end = *end;
   } else {
-    for (std::size_t i = 0; i < options.input_tokens.value_or(kDefaultPromptTokens); ++i) {
-      task.prompt.push_back(static_cast<std::int32_t>((i * 7919 + 31) % llama.shape.vocabulary));
-    }
+    task.prompt = meaningless_tokens(options.input_tokens.value_or(kDefaultPromptTokens),
+                                     llama.shape.vocabulary);
   }
   task.tokens = options.output_tokens.value_or(kDefaultTokens);
   task.check = options.check;

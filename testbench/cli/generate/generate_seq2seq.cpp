@@ -65,13 +65,9 @@ int run_seq2seq(const GenerateOptions& options) {
     task.source =
         model::find_tokeniser(path, network.encoder.shape.vocabulary)->encode(*options.prompt);
   } else {
-    // Any tokens do for the time of a run.
-    const std::uint32_t count = options.input_tokens.value_or(
-        std::min<std::uint32_t>(kDefaultPromptTokens, network.encoder.shape.positions));
-    for (std::uint32_t i = 0; i < count; ++i) {
-      task.source.push_back(
-          static_cast<std::int32_t>((i * 7919 + 31) % network.encoder.shape.vocabulary));
-    }
+    task.source = meaningless_tokens(options.input_tokens.value_or(std::min<std::uint32_t>(
+                                         kDefaultPromptTokens, network.encoder.shape.positions)),
+                                     network.encoder.shape.vocabulary);
   }
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, network.decoder.shape.positions));
