@@ -158,7 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parts(Program())
-        rate("vit65 on transformer", "transformer", "vit65", max(points // 40, 1), folder)
+        rate("vit65 on transformer", "transformer", "vit65", max(points // 5, 1), folder)
         rate("vit65 on gemmini", "gemmini", "vit65", max(points // 8, 1), folder)
         rate("BERT-Base at 128", "transformer", "bert-base", max(points // 40, 1), folder)
         killed(points, folder)

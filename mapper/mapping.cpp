@@ -49,6 +49,8 @@ constexpr double kWorthAhead = 1.02;
 /// best. Better tilings are chosen for the best drafts, for none that takes so many times as long
 /// as the best one: they gain 1 % to 12 %, much the same in all of them.
 constexpr double kWorthChoosing = 1.05;
+/// A plan that takes so many times as long as the best one is not searched again in full.
+constexpr double kWorthAgain = 1.008;
 /// So near to what the units take at least no other way to run the graph is tried.
 constexpr double kAtBound = 1.015;
 /// For so many of them, for more that leave other tensors on chip in the way that was best, and for
@@ -318,8 +320,10 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
   }
   weigh(kOthers, [](const Plan& one) { return one.residence.ahead != 0; });
   choice.search_all(true);
+  const double worth_again = kWorthAgain * (fitting.empty() ? 0 : fitting.front().value);
   for (std::size_t i = 0; i < std::min(drafts_first ? kRefined : 0, fitting.size()); ++i) {
     Plan& plan = fitting[i];
+    if (plan.value > worth_again) continue;
     PlanReplay again = replay(plan, Repeats::kTakenOver, limit);
     if (again.given_up || again.cycles >= plan.expected.cycles) continue;
     if (wants_cycles) limit = std::min(limit, again.cycles);

@@ -1,13 +1,13 @@
 """Several simulations at once, each in a separate process.
 
 SystemC elaborates once per process, and a process that crashes or runs out of memory takes no other
-simulation with it. Threads wait for the processes, so no work is done under Python's lock.
+simulation with it. Threads wait for the processes, so no work is done under Python's lock. Each
+has a worker, which copies itself for every simulation.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +19,7 @@ from systole.commands import MachineLike, arguments_of, program_of, result_of
 from systole.errors import InputError, KilledError
 from systole.program import Option, Outcome, Program
 from systole.result import Result
+from systole.worker import Worker
 
 
 def cores() -> int:
@@ -42,7 +43,8 @@ class Pool:
         self.workers = workers or cores()
         self.program = program or Program()
         self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="systole")
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._workers: list[Worker] = []
+        self._idle: list[Worker] = []
         self._lock = threading.Lock()
         self._closed = False
 
@@ -64,40 +66,45 @@ class Pool:
     def processes(self) -> list[int]:
         """Process ids of the simulations under way."""
         with self._lock:
-            return [process.pid for process in self._running]
+            under_way = [worker.simulation for worker in self._workers]
+        return [process for process in under_way if process is not None]
 
     def close(self, *, kill: bool = False) -> None:
-        """Waits for the processes, or ends them and drops what has not begun."""
+        """Waits for the simulations, or ends them and drops what has not begun."""
         if kill:
-            with self._lock:
-                self._closed = True
-                for process in self._running:
-                    process.kill()
+            self._end_workers()
         self._threads.shutdown(wait=True, cancel_futures=kill)
+        self._end_workers()
+        for worker in self._workers:
+            worker.wait()
+        self._workers.clear()
 
-    def _call(self, program: Program, arguments: list[str]) -> Outcome:
+    def _end_workers(self) -> None:
+        with self._lock:
+            self._closed = True
+            for worker in self._workers:
+                worker.close()
+
+    def _worker(self, program: Program) -> Worker:
         with self._lock:
             if self._closed:
                 raise KilledError("the pool was closed")
-            try:
-                process = subprocess.Popen(
-                    program.command(arguments),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env=program.environment(),
-                )
-            except OSError as error:
-                raise InputError(
-                    f"{program.path}: {error.strerror}, expected the program systole"
-                ) from None
-            self._running.add(process)
+            for worker in self._idle:
+                if worker.program == program:
+                    self._idle.remove(worker)
+                    return worker
+            worker = Worker(program)
+            self._workers.append(worker)
+            return worker
+
+    def _call(self, program: Program, arguments: list[str]) -> Outcome:
+        worker = self._worker(program)
         try:
-            out, err = process.communicate()
+            return worker.call(arguments)
         finally:
             with self._lock:
-                self._running.discard(process)
-        return Outcome(process.returncode, out.decode(), err.decode(errors="replace"))
+                if worker.usable:
+                    self._idle.append(worker)
 
     def __enter__(self) -> Self:
         return self

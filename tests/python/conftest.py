@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +53,18 @@ def toml_of(space: dict[str, Any]) -> str:
     for name, table in tables.items():
         text += f"[{name}]\n" + "".join(f'"{k}" = {value(v)}\n' for k, v in table.items())
     return text
+
+
+def children_of(pid: int) -> list[int]:
+    """Of a process, none of one that has ended."""
+    with contextlib.suppress(OSError):
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return []
+
+
+def write_script(path: Path, lines: str, program: Program) -> None:
+    """A program that is a script: `lines` before it becomes `program`, of a pool's calls too."""
+    worker = f"{sys.executable} {Path(__file__).with_name('each_process.py')}"
+    path.write_text(f'#!/bin/sh\n[ "$1" = worker ] && exec {worker}\n{lines}exec {program.path} "$@"\n')
+    path.chmod(0o755)

@@ -182,9 +182,9 @@ def test_the_pool_returns_what_run_returns() -> None:
 
 def test_a_killed_process_is_told_from_a_refusal() -> None:
     with Pool(1) as pool:
-        future = pool.run("transformer", "gpt2-xl", functional=False, length=1024)
+        future = pool.run("transformer", "gpt2-large", functional=False, length=1024)
         while not pool.processes():
-            pass
+            assert not future.done()
         os.kill(pool.processes()[0], signal.SIGKILL)
         with pytest.raises(KilledError, match="SIGKILL"):
             future.result(timeout=20)
@@ -193,10 +193,10 @@ def test_a_killed_process_is_told_from_a_refusal() -> None:
 def test_an_exception_ends_the_processes_of_a_pool() -> None:
     with pytest.raises(ZeroDivisionError), Pool(1) as pool:
         futures = [
-            pool.run("transformer", "gpt2-xl", functional=False, length=1024) for _ in range(2)
+            pool.run("transformer", "gpt2-large", functional=False, length=1024) for _ in range(2)
         ]
         while not pool.processes():
-            pass
+            assert not futures[0].done()
         raise ZeroDivisionError
     assert not pool.processes()
     assert isinstance(futures[0].exception(), KilledError)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import systole
-from conftest import SOURCE, toml_of
+from conftest import SOURCE, children_of, toml_of, write_script
 from systole import InputError, KilledError, Program, Space, Store, Sweep
 from systole.exploration.store import Row, metrics_of
 from systole.exploration.sweep import AHEAD
@@ -164,11 +164,8 @@ def test_the_model_can_be_an_axis(tmp_path: Path) -> None:
 def wrapped(tmp_path: Path, program: Program) -> Path:
     """A program that keeps a list of its runs."""
     script = tmp_path / "systole"
-    script.write_text(
-        f'#!/bin/sh\ncase "$*" in run*--json) echo "$@" >>{tmp_path}/log;; esac\n'
-        f'exec {program.path} "$@"\n'
-    )
-    script.chmod(0o755)
+    lines = f'case "$*" in run*--json) echo "$@" >>{tmp_path}/log;; esac\n'
+    write_script(script, lines, program)
     return script
 
 
@@ -178,16 +175,8 @@ def runs(tmp_path: Path) -> list[str]:
 
 
 def simulations_of(pid: int) -> list[int]:
-    """Processes of the program that a driver has simulate: not those that it asks for keys."""
-    found = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                if b"\0--json\0" in (line := Path(f"/proc/{child}/cmdline").read_bytes()):
-                    found += [int(child)] if b"\0run\0" in line else []
-    except OSError:
-        pass  # it has ended meanwhile
-    return found
+    """Processes of the program that a driver's workers have begun."""
+    return [simulation for worker in children_of(pid) for simulation in children_of(worker)]
 
 
 def test_a_sweep_killed_ten_times_has_the_same_contents(
@@ -252,11 +241,10 @@ def test_a_point_whose_process_is_always_killed_is_no_failure(
     """The next call tries it again; a grid goes on with the others, a search cannot."""
     pytest.importorskip("optuna")
     script = tmp_path / "systole"
-    script.write_text(
-        f'#!/bin/sh\ncase "$*" in run*width_bytes=16*) [ -e {tmp_path}/calm ] || kill -KILL $$;;\n'
-        f'esac\nexec {program.path} "$@"\n'
+    lines = (
+        f'case "$*" in run*width_bytes=16*) [ -e {tmp_path}/calm ] || kill -KILL $$;; esac\n'
     )
-    script.chmod(0o755)
+    write_script(script, lines, program)
     built, store = Program(script), tmp_path / "a.sqlite"
     found = systole.sweep(small(), store=store, program=built, progress=False)
     assert list(found.lost.values()) == ["ended by SIGKILL"] * 2
@@ -272,14 +260,14 @@ def test_a_point_whose_process_is_always_killed_is_no_failure(
 def test_a_point_is_tried_again_within_a_call(tmp_path: Path, program: Program) -> None:
     """Every run is killed twice before it may end."""
     script = tmp_path / "systole"
-    script.write_text(
-        f'#!/bin/sh\ncase "$*" in run*--json)\n'
+    lines = (
+        'case "$*" in run*--json)\n'
         f'  tries="{tmp_path}/$(echo "$*" | tr -c "a-z0-9\\n" _)"\n'
         '  [ -e "$tries.2" ] || { [ -e "$tries.1" ] && touch "$tries.2"; touch "$tries.1"\n'
         "    kill -KILL $$; };;\n"
-        f'esac\nexec {program.path} "$@"\n'
+        "esac\n"
     )
-    script.chmod(0o755)
+    write_script(script, lines, program)
     store = tmp_path / "a.sqlite"
     found = systole.sweep(small(), store=store, program=Program(script), progress=False)
     assert not found.lost and found.computed == 6 and len(found.failures) == 2

@@ -53,17 +53,17 @@ class LocalExecutor:
 
 
 @functools.cache
-def _own_program() -> Program:
-    """A worker's: its digest is computed once."""
-    return Program()
+def _own_pool() -> Pool:
+    """Of a process of the cluster: the digest of its program is computed once."""
+    return Pool()
 
 
 def simulate_on_worker(arguments: Sequence[str], digest: str) -> Outcome:
     """Raises InputError if the worker has another build than the driver."""
-    program = _own_program()
-    if program.digest != digest:
-        raise InputError(f"{program.path}: another build than the driver's, expected the same file")
-    return program.call(arguments)
+    pool = _own_pool()
+    if pool.program.digest != digest:
+        raise InputError(f"{pool.program.path}: another build than the driver's, expected the same file")
+    return pool.call(arguments).result()
 
 
 class DaskExecutor:

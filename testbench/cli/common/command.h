@@ -41,6 +41,7 @@ void add_rtl_command(CLI::App& app, Action& action);
 void add_sparsify_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);
+void add_worker_command(CLI::App& app, Action& action);
 
 /// The files of a command line, by the options that name them: none that is read may be written,
 /// and none may be written twice, whatever it is called. Empty paths are no files, and
