@@ -1,0 +1,346 @@
+#include "mapper/choose/plan_search.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "mapper/fuse/split_norms.h"
+#include "mapper/tile/objective.h"
+
+namespace systole::mapper {
+namespace {
+
+/// What may be pipelined, the simplest first: of equals the first one is taken.
+constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
+                                                     {true, false, 0},
+                                                     {false, true, 0},
+                                                     {true, true, 0},
+                                                     {true, true, 2},
+                                                     {true, true, 3},
+                                                     {true, true, 4}}};
+/// What tensors may have of the scratchpad, the usual first.
+constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, false},
+                                                    {4, false, false, true, false},
+                                                    {6, false, false, true, false},
+                                                    {7, false, false, true, false},
+                                                    {2, false, false, true, false},
+                                                    {4, false, true, true, false},
+                                                    {2, false, true, true, false},
+                                                    {4, true, false, true, false},
+                                                    {6, true, false, true, false},
+                                                    {4, false, false, true, true},
+                                                    {6, false, false, true, true}}};
+/// Eighths of the scratchpad that tensors and weights that come in ahead may have.
+constexpr std::array<std::uint32_t, 3> kAhead = {5, 6, 7};
+/// Of so many banks each side has one; of more, tensors and tiles have their own banks.
+constexpr std::uint32_t kBanksOfSides = 2;
+/// Less that resides means more bytes, which have to save time that is worth their energy.
+constexpr double kWorthLessResidence = 1.01;
+/// What weights that come in ahead take from the banks meanwhile is replayed too roughly for less.
+constexpr double kWorthAhead = 1.02;
+/// Every way to run a graph is drafted: expected with the tilings that the cost model alone finds
+/// best. Better tilings are chosen for the best drafts, for none that takes so many times as long
+/// as the best one: they gain 1 % to 12 %, much the same in all of them.
+constexpr double kWorthChoosing = 1.05;
+/// A plan that takes so many times as long as the best one is not searched again in full.
+constexpr double kWorthSearching = 1.008;
+/// So near to what the units take at least no other way to run the graph is tried.
+constexpr double kAtBound = 1.015;
+/// For so many of them, for more that leave other tensors on chip in the way that was best, and for
+/// as many with close calls of the fusion made otherwise, and with weights that come in ahead.
+constexpr std::size_t kChosen = 4, kSiblings = 2, kOthers = 1;
+/// Of so many of the best ways to pipeline, drafted with the usual tensors on chip, drafts with
+/// other tensors are made: 0.04 % more cycles of vit65 on 336 machines of mapping_bench than of
+/// all. With four of them it was 0.2 %, and larger machines were slower more often.
+constexpr std::size_t kWays = 5;
+/// How many of the best plans are tried with close calls of the fusion made otherwise; without
+/// drafts, and with other tensors on chip.
+constexpr std::size_t kRefined = 2;
+
+bool is_plan_at_bound(const Plan& plan) {
+  const PlanReplay& expected = plan.expected;
+  return !expected.given_up && expected.cycles != 0 &&
+         static_cast<double>(expected.cycles) <= kAtBound * static_cast<double>(expected.least);
+}
+
+double value_of(const Plan& plan, const hw::Machine::Mapper& mapper) {
+  double value = value_of(plan.expected.tilings, plan.expected.cycles, mapper);
+  if (plan.residence.eighths < kResidences.front().eighths) value *= kWorthLessResidence;
+  if (plan.residence.ahead != 0) value *= kWorthAhead;
+  return value;
+}
+
+/// Where time is asked for and a replay can say which is faster, close calls are made both ways. It
+/// knows little of what attention engines do to the memory.
+std::vector<CloseCalls> close_calls(const hw::Machine& machine) {
+  if (machine.mapper.strategy != hw::MappingStrategy::kCost || machine.mapper.on_chip == 0 ||
+      machine.attention.lines != 0) {
+    return {CloseCalls::kByCost};
+  }
+  return {CloseCalls::kByCost, CloseCalls::kTogether, CloseCalls::kApart};
+}
+
+/// Whether two fusions of a graph are the same.
+bool same_groups(const Fusion& a, const Fusion& b) {
+  const auto is_same = [](const FusionDecision& x, const FusionDecision& y) {
+    return x.group == y.group && x.role == y.role;
+  };
+  return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), is_same);
+}
+
+/// Copies of the drafts expected to be fastest, at most so many.
+std::vector<Plan> best_drafts(std::vector<Plan> drafts, std::size_t most) {
+  std::stable_sort(drafts.begin(), drafts.end(), [](const Plan& a, const Plan& b) {
+    return std::make_pair(a.expected.given_up, a.expected.cycles) <
+           std::make_pair(b.expected.given_up, b.expected.cycles);
+  });
+  const std::size_t count = std::min(most, drafts.size());
+  return {drafts.begin(), drafts.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+/// Stages before an anchor have to pay: without them, parts of LayerNorms stay together. Where
+/// every result goes to DRAM, passes and bytes are what is asked for, not time.
+std::vector<hw::FusionLevel> fusion_levels(const hw::Machine& machine) {
+  std::vector<hw::FusionLevel> levels{machine.mapper.fusion};
+  if (machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll &&
+      machine.mapper.on_chip != 0) {
+    levels.push_back(hw::FusionLevel::kPost);
+  }
+  return levels;
+}
+
+bool any_of(const std::vector<Pipeline>& pipelines, bool (*holds)(const Pipeline&)) {
+  return std::any_of(pipelines.begin(), pipelines.end(), holds);
+}
+
+bool any_choice(const Plan& /*plan*/) { return true; }
+
+}  // namespace
+
+double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
+                const hw::Machine::Mapper& mapper) {
+  double joules = 0;
+  for (const Tiling& tiling : tilings) joules += tiling.energy;
+  return objective_of(mapper, static_cast<double>(cycles), joules);
+}
+
+PlanSearch::PlanSearch(const model::Graph& graph, const hw::Machine& machine, bool stops_at_bound)
+    : graph_(graph),
+      machine_(machine),
+      stops_at_bound_(stops_at_bound),
+      searches_(machine.mapper.strategy == hw::MappingStrategy::kSearch),
+      drafts_first_(TilingChoice::may_replay(machine) && machine.attention.lines == 0),
+      wants_cycles_(machine.mapper.objective == hw::MappingObjective::kCycles),
+      choice_(machine) {
+  choice_.search_all(!drafts_first_);
+}
+
+void PlanSearch::fuse_graphs() {
+  const std::vector<hw::FusionLevel> levels = fusion_levels(machine_);
+  graphs_.reserve(levels.size());
+  Tiler tiler(machine_, kBestAlone);
+  for (const hw::FusionLevel level : levels) {
+    hw::Machine fusing = machine_;
+    fusing.mapper.fusion = level;
+    const model::Graph& graph = graphs_.emplace_back(split_norms(graph_, fusing));
+    for (const CloseCalls calls : close_calls(machine_)) {
+      Fusion fusion = fuse(graph, fusing, calls, tiler);
+      const auto is_same = [&](const FusedGraph& other) {
+        return other.graph == &graph && same_groups(other.fusion, fusion);
+      };
+      if (std::any_of(fused_.begin(), fused_.end(), is_same)) continue;
+      fused_.push_back({&graph, std::move(fusion), calls});
+    }
+  }
+}
+
+Plan PlanSearch::plan_of(const FusedGraph& fused, const Pipelining& allowed) const {
+  return {&fused, allowed, find_pipelines(*fused.graph, fused.fusion.groups, machine_, allowed),
+          {},     {},      {}};
+}
+
+std::vector<Plan> PlanSearch::ways_to_pipeline() const {
+  std::vector<Plan> ways;
+  for (const FusedGraph& fused : fused_) {
+    if (fused.calls != CloseCalls::kByCost) continue;
+    for (const Pipelining& allowed : kPipelinings) {
+      if (searches_ && allowed.joined != 0) continue;
+      Plan plan = plan_of(fused, allowed);
+      const auto is_same = [&](const Plan& other) {
+        return other.fused == plan.fused && other.pipelines == plan.pipelines;
+      };
+      if (std::none_of(ways.begin(), ways.end(), is_same)) ways.push_back(std::move(plan));
+    }
+  }
+  return ways;
+}
+
+bool PlanSearch::is_at_bound(const std::vector<Plan>& plans) {
+  const bool stops = stops_at_bound_ && drafts_first_ && wants_cycles_ &&
+                     std::any_of(plans.begin(), plans.end(), is_plan_at_bound);
+  stopped_ = stopped_ || stops;
+  return stops;
+}
+
+PlanReplay PlanSearch::replay(const Plan& plan, Repeats repeats, std::uint64_t limit) {
+  return replay_plan(*plan.fused->graph, machine_, plan.fused->fusion.groups, plan.pipelines,
+                     plan.placement, choice_, repeats, limit);
+}
+
+void PlanSearch::draft(const Plan& like, const Residence& residence) {
+  if (is_at_bound(drafts_) || is_at_bound(plans_)) return;
+  Plan plan{like.fused, like.allowed, like.pipelines, residence, {}, {}};
+  plan.placement = place_tensors(*plan.fused->graph, plan.fused->fusion.groups, plan.pipelines,
+                                 machine_, residence);
+  const auto is_same = [&](const Plan& other) {
+    return other.fused == plan.fused && other.pipelines == plan.pipelines &&
+           other.placement.tensors == plan.placement.tensors;
+  };
+  if (std::any_of(drafts_.begin(), drafts_.end(), is_same)) return;
+  if (drafts_first_) {
+    plan.expected = replay(plan, Repeats::kDraft, draft_limit_);
+    if (!plan.expected.given_up) {
+      const double worth = kWorthChoosing * static_cast<double>(plan.expected.cycles);
+      draft_limit_ = std::min(draft_limit_, static_cast<std::uint64_t>(worth));
+    }
+  }
+  drafts_.push_back(std::move(plan));
+}
+
+void PlanSearch::try_draft(const Plan& like, const Residence& residence) {
+  try {
+    draft(like, residence);
+  } catch (const hw::InputError&) {
+    // What is left is not enough.
+  }
+}
+
+void PlanSearch::draft_all(const Plan& plan) {
+  draft(plan, kResidences.front());
+  const bool joined = any_of(plan.pipelines, [](const Pipeline& p) { return p.by_rows; });
+  for (std::size_t way = 1; way < kResidences.size() && !searches_; ++way) {
+    if (kResidences[way].rings_apart && !joined) continue;
+    if (kResidences[way].two_sides && machine_.scratchpad.banks != kBanksOfSides) continue;
+    try_draft(plan, kResidences[way]);
+  }
+}
+
+void PlanSearch::sort_plans() {
+  std::stable_sort(plans_.begin(), plans_.end(),
+                   [](const Plan& a, const Plan& b) { return a.value < b.value; });
+}
+
+void PlanSearch::weigh(std::size_t most, const Wanted& is_wanted) {
+  std::stable_sort(drafts_.begin(), drafts_.end(), [](const Plan& a, const Plan& b) {
+    return a.expected.cycles < b.expected.cycles;
+  });
+  std::size_t chosen = 0;
+  for (Plan& one : drafts_) {
+    if (drafts_first_ && (one.expected.given_up || one.expected.cycles > draft_limit_)) continue;
+    if (one.is_weighed || !is_wanted(one) || is_at_bound(plans_)) continue;
+    if (drafts_first_ && chosen++ >= most) continue;
+    one.is_weighed = true;
+    Plan plan = one;
+    try {
+      plan.expected = replay(plan, Repeats::kTakenOver, limit_);
+    } catch (const hw::InputError&) {
+      // One that was not drafted may not fit; the first one fits if any does.
+      if (&one == &drafts_.front()) throw;
+      continue;
+    }
+    if (plan.expected.given_up) continue;
+    if (wants_cycles_) limit_ = std::min(limit_, plan.expected.cycles);
+    plan.value = value_of(plan, machine_.mapper);
+    plans_.push_back(std::move(plan));
+  }
+  sort_plans();
+}
+
+/// Copies: more plans will come, and be sorted.
+std::vector<Plan> PlanSearch::best_ways() const {
+  const std::size_t count = std::min(kRefined, plans_.size());
+  return {plans_.begin(), plans_.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+void PlanSearch::weigh_first_ways() {
+  // Groups that run in turns have less room each: the first way fits if any does.
+  bool is_first = true;
+  for (const Plan& way : ways_to_pipeline()) {
+    try {
+      draft(way, kResidences.front());
+    } catch (const hw::InputError&) {
+      if (is_first) throw;
+    }
+    is_first = false;
+  }
+  if (drafts_first_) {
+    for (const Plan& way : best_drafts(drafts_, kWays)) draft_all(way);
+  }
+  weigh(kChosen, any_choice);
+  const std::vector<Plan> best = best_ways();
+  if (drafts_first_) {
+    weigh(kSiblings, [&](const Plan& one) {
+      return one.fused == best[0].fused && one.pipelines == best[0].pipelines;
+    });
+  } else {
+    for (const Plan& way : best) draft_all(way);
+    weigh(kChosen, any_choice);
+  }
+}
+
+/// The best ways to run it, with close calls of the fusion made otherwise.
+void PlanSearch::weigh_close_calls() {
+  for (std::size_t i = 0; i < std::min(searches_ ? 0 : kRefined, plans_.size()); ++i) {
+    for (const FusedGraph& one : fused_) {
+      if (one.calls == CloseCalls::kByCost || one.graph != plans_[i].fused->graph) continue;
+      try {
+        draft_all(plan_of(one, plans_[i].allowed));
+      } catch (const hw::InputError&) {
+        // Rows of results may not fit.
+      }
+    }
+  }
+  weigh(kOthers, [](const Plan& one) { return one.fused->calls != CloseCalls::kByCost; });
+}
+
+/// The best ways to run it, with weights that come in while attention runs.
+void PlanSearch::weigh_ahead() {
+  for (const Plan& way : drafts_first_ ? best_ways() : std::vector<Plan>()) {
+    if (!any_of(way.pipelines, [](const Pipeline& p) { return p.is_heads_alone(); })) continue;
+    for (const std::uint32_t eighths : kAhead) {
+      if (eighths <= way.residence.eighths) continue;
+      Residence residence = way.residence;
+      residence.ahead = eighths;
+      try_draft(way, residence);
+    }
+  }
+  weigh(kOthers, [](const Plan& one) { return one.residence.ahead != 0; });
+}
+
+/// The best plans, every pipeline of which is searched between its neighbours.
+void PlanSearch::search_again() {
+  choice_.search_all(true);
+  const double worth = plans_.empty() ? 0 : kWorthSearching * plans_.front().value;
+  for (std::size_t i = 0; i < std::min(drafts_first_ ? kRefined : 0, plans_.size()); ++i) {
+    Plan& plan = plans_[i];
+    if (plan.value > worth) continue;
+    PlanReplay again = replay(plan, Repeats::kTakenOver, limit_);
+    if (again.given_up || again.cycles >= plan.expected.cycles) continue;
+    if (wants_cycles_) limit_ = std::min(limit_, again.cycles);
+    plan.expected = std::move(again);
+    plan.value = value_of(plan, machine_.mapper);
+  }
+  sort_plans();
+}
+
+const std::vector<Plan>& PlanSearch::run() {
+  fuse_graphs();
+  weigh_first_ways();
+  weigh_close_calls();
+  weigh_ahead();
+  search_again();
+  return plans_;
+}
+
+}  // namespace systole::mapper
