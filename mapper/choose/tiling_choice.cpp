@@ -7,23 +7,12 @@
 #include <set>
 #include <utility>
 
-#include "base/round.h"
 #include "mapper/choose/bank_demand.h"
-#include "mapper/replay/replay_work.h"
+#include "mapper/choose/tiling_trials.h"
 
 namespace systole::mapper {
 namespace {
 
-/// Groups that a pipeline is judged by: those after them repeat them.
-constexpr std::size_t kJudged = 6;
-/// Commands that are replayed to decide on one pipeline, and after how many of them a trial that is
-/// already too late is given up.
-constexpr std::uint64_t kMostReplayed = 40'000;
-constexpr std::size_t kAtOnce = 16;
-/// Commands of the next pipeline that a trial is judged with: they show how soon it can begin. With
-/// all of them vit65 took 0.2 % more cycles on 48 machines of mapping_bench, with none 0.2 %, too,
-/// and 3 % on one of them.
-constexpr std::size_t kOfNext = 16;
 /// So many of the best tilings of a short stream are tried with their tiles spread over all banks.
 constexpr std::size_t kSpread = 4;
 /// So many of the best tilings of a group in a pipeline are tried: with those after them vit65 was
@@ -34,80 +23,6 @@ constexpr std::size_t kInPipelines = 9;
 constexpr std::size_t kTriedAgain = 4;
 /// The part of its time that a pipeline has to gain by loading more.
 constexpr std::uint64_t kWorth = 100;
-
-/// The pipeline as far as it is judged by.
-Pipeline judged(const Pipeline& pipeline) {
-  Pipeline part = pipeline;
-  if (pipeline.is_heads_alone()) part.levels.resize(std::min(part.levels.size(), kJudged));
-  return part;
-}
-
-/// Cycles that the array, the post-op unit and the bus to the load unit take at least for commands,
-/// after some state.
-class LeastLeft {
- public:
-  LeastLeft(const hw::Program& program, const hw::Machine& machine, const Replay& state)
-      : array_(state.progress(hw::Unit::kCompute)),
-        postop_(state.progress(hw::Unit::kStore)),
-        loads_(state.progress(hw::Unit::kLoad)),
-        bus_cycle_(static_cast<double>(machine.core.clock_mhz) / machine.bus.clock_mhz) {
-    for (const hw::Command& command : program.commands) {
-      const std::uint64_t cycles = least_cycles(command, program, machine);
-      if (hw::unit_of(command.opcode()) == hw::Unit::kCompute) {
-        array_.cycles.push_back(cycles);
-        last_ = 0;
-      } else if (hw::unit_of(command.opcode()) == hw::Unit::kStore) {
-        postop_.cycles.push_back(cycles);
-        last_ += cycles;
-      } else if (hw::unit_of(command.opcode()) == hw::Unit::kLoad) {
-        loads_.cycles.push_back(least_beats(command, machine.bus.width_bytes));
-      }
-    }
-    loads_.add_up();
-    array_.add_up();
-    postop_.add_up();
-  }
-
-  /// A cycle before which the commands have not completed on a replay that went on from the state.
-  [[nodiscard]] std::uint64_t end(const Replay& replay) const {
-    // One load may be in part on the bus.
-    const std::uint64_t beats = loads_.left(replay.progress(hw::Unit::kLoad).ended + 1);
-    const double loaded =
-        beats == 0 ? 0 : replay.reads_free() + static_cast<double>(beats - 1) * bus_cycle_;
-    return std::max({array_.end(replay.progress(hw::Unit::kCompute)) + last_,
-                     postop_.end(replay.progress(hw::Unit::kStore)),
-                     static_cast<std::uint64_t>(loaded)});
-  }
-
- private:
-  struct UnitLeft {
-    explicit UnitLeft(const Replay::Progress& state) : before(state.dispatched) {}
-    /// From cycles of each command to those of it and all after it.
-    void add_up() {
-      cycles.push_back(0);
-      for (std::size_t i = cycles.size() - 1; i-- > 0;) cycles[i] += cycles[i + 1];
-    }
-    /// Of the commands after so many of the unit.
-    [[nodiscard]] std::uint64_t left(std::uint64_t ended) const {
-      const std::uint64_t done = std::max(ended, before) - before;
-      return cycles[std::min<std::uint64_t>(done, cycles.size() - 1)];
-    }
-    [[nodiscard]] std::uint64_t end(const Replay::Progress& now) const {
-      return now.free + left(now.ended);
-    }
-    std::uint64_t before;  ///< commands of the unit before these
-    std::vector<std::uint64_t> cycles;
-  };
-  static std::uint64_t least_beats(const hw::Command& command, std::uint32_t width) {
-    const auto* load = command.as<hw::cmd::Load>();
-    if (load == nullptr || load->window) return 0;
-    return load->m * ceil_div(load->n * hw::bytes_of(load->type), std::uint64_t{width});
-  }
-
-  UnitLeft array_, postop_, loads_;
-  double bus_cycle_;
-  std::uint64_t last_ = 0;  ///< cycles of results after the last product: the first is its own
-};
 
 std::vector<Tiling> tilings_of(const std::vector<TiledGroup>& groups) {
   std::vector<Tiling> tilings;
@@ -121,130 +36,6 @@ void set_tilings(std::vector<TiledGroup>& groups, const std::vector<Tiling>& til
 }
 
 }  // namespace
-
-/// Replays tilings of a pipeline's groups after the same state, with what follows them.
-class TilingChoice::Trials {
- public:
-  using Commands = std::vector<hw::Command>;
-
-  /// `spare`: memory of commands of trials before, taken and given back; `scratch`: of a replay.
-  Trials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,
-         const Replay& replay, std::vector<Commands>& spare, Replay& scratch)
-      : part_(judged(pipeline)),
-        next_(next),
-        emitter_(emitter),
-        replay_(replay),
-        spare_(spare),
-        scratch_(scratch) {
-    if (next != nullptr) next_part_ = judged(*next->pipeline);
-  }
-  Trials(const Trials&) = delete;
-  Trials& operator=(const Trials&) = delete;
-  ~Trials() {
-    for (Trial& trial : trials_) spare_.push_back(std::move(trial.commands));
-  }
-
-  /// Cycle in which all is done; nothing if that is not before `limit`, or too much to replay.
-  std::optional<std::uint64_t> end(const std::vector<TiledGroup>& groups, std::uint64_t limit) {
-    const auto last = groups.begin() + static_cast<std::ptrdiff_t>(part_.levels.size());
-    std::uint64_t expected = 0, following = 0;
-    std::for_each(groups.begin(), last,
-                  [&](const TiledGroup& next) { expected += next.commands(); });
-    if (next_ != nullptr) {
-      for (std::size_t i = 0; i < next_part_.levels.size(); ++i) {
-        following += next_->groups[i].commands();
-      }
-    }
-    expected += std::min<std::uint64_t>(following, kOfNext);
-    if (replayed_ + expected > kMostReplayed) return std::nullopt;
-    hw::Program program;
-    if (!spare_.empty()) {
-      program.commands = std::move(spare_.back());
-      program.commands.clear();
-      spare_.pop_back();
-    }
-    ConstantImage constants(emitter_.target().constants.end(), false);
-    Emitter draft(emitter_, constants, program);
-    draft.emit(part_, {groups.begin(), last});
-    const std::size_t commands = program.commands.size(), tiles = program.operand_tiles.size();
-    // Tilings that differ in what they have no room for give the same commands.
-    auto known = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-      return trial.second_half == draft.second_half() && trial.commands == program.commands &&
-             trial.operand_tiles == program.operand_tiles;
-    });
-    const bool is_new = known == trials_.end();
-    if (is_new) known = trials_.emplace(trials_.end());
-    const bool second_half = draft.second_half();
-    if (is_new || !known->says(limit)) {
-      if (next_ != nullptr) {
-        const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
-        draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count}, kOfNext);
-      }
-      run(program, limit, *known);
-      program.commands.resize(commands);
-      program.operand_tiles.resize(tiles);
-    }
-    if (is_new) {
-      known->commands = std::move(program.commands);
-      known->operand_tiles = std::move(program.operand_tiles);
-      known->second_half = second_half;
-    } else {
-      spare_.push_back(std::move(program.commands));
-    }
-    replayed_ += kAtOnce * known->chunks_until(limit);
-    return known->end < limit ? std::optional(known->end) : std::nullopt;
-  }
-
- private:
-  /// Commands that were replayed.
-  struct Trial {
-    Commands commands;  ///< but for those of what follows, which follow from them
-    std::vector<hw::DramTile> operand_tiles;
-    bool second_half = false;               ///< where the next C tile goes
-    std::size_t chunks = 0;                 ///< of all its commands
-    std::vector<std::uint64_t> dispatched;  ///< cycles in which the last of each chunk was
-    std::uint64_t end = kNotKnown;          ///< cycle; not known of a trial that was given up
-    std::uint64_t not_before = 0;           ///< no end before this cycle
-
-    /// Whether no replay is needed to compare it with that limit.
-    [[nodiscard]] bool says(std::uint64_t limit) const {
-      return end != kNotKnown || not_before >= limit;
-    }
-    /// Chunks that have to be dispatched to reach that limit: what is tried at all does not depend
-    /// on how soon a bound says that a trial will be late.
-    [[nodiscard]] std::size_t chunks_until(std::uint64_t limit) const {
-      const auto found = std::lower_bound(dispatched.begin(), dispatched.end(), limit);
-      if (found == dispatched.end()) return chunks;
-      return static_cast<std::size_t>(found - dispatched.begin()) + 1;
-    }
-  };
-  static constexpr std::uint64_t kNotKnown = std::numeric_limits<std::uint64_t>::max();
-
-  void run(const hw::Program& program, std::uint64_t limit, Trial& trial) {
-    trial.dispatched.clear();
-    Replay& replay = scratch_;
-    replay = replay_;
-    const std::size_t count = program.commands.size();
-    trial.chunks = ceil_div(count, kAtOnce);
-    const LeastLeft least(program, emitter_.target().machine, replay_);
-    for (std::size_t first = 0; first < count; first += kAtOnce) {
-      replay.run(program, first, std::min(first + kAtOnce, count));
-      trial.dispatched.push_back(replay.dispatch());
-      trial.not_before = std::max(replay.dispatch(), least.end(replay));
-      if (trial.not_before >= limit) return;
-    }
-    trial.end = replay.finish();
-  }
-
-  Pipeline part_, next_part_;
-  const TiledPipeline* next_;
-  const Emitter& emitter_;
-  const Replay& replay_;
-  std::vector<Commands>& spare_;
-  Replay& scratch_;
-  std::uint64_t replayed_ = 0;
-  std::vector<Trial> trials_;  ///< all different
-};
 
 void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                           const Replay& replay) {
@@ -268,7 +59,7 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
     known->second.is_searched = found == found_.end();
     if (judge_ == Judge::kReplay && may_replay(machine_)) {
       const TiledPipeline* const following = after.groups.empty() ? nullptr : &after;
-      Trials trials(*now.pipeline, following, emitter, replay, spare_, scratch_);
+      TilingTrials trials(*now.pipeline, following, emitter, replay, spare_, scratch_);
       if (found == found_.end()) {
         std::vector<Tilings> best = improve(now, trials, emitter, replay);
         if (!searches_all_) found_.emplace(keys, std::move(best));
@@ -285,7 +76,7 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
 }
 
 void TilingChoice::take_best(std::vector<TiledGroup>& groups, const std::vector<Tilings>& all,
-                             Trials& trials) {
+                             TilingTrials& trials) {
   std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
   std::size_t chosen = all.size() - 1;
   for (std::size_t i = all.size(); i-- > 0 && all.size() > 1;) {
@@ -357,7 +148,7 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
     one.tiling = tiling;
     commands += one.commands();
   }
-  if (commands <= kMostReplayed) return all;
+  if (commands <= TilingTrials::kMostReplayed) return all;
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   for (std::size_t i = 0; i < all.size(); ++i) {
     one.tiling = all[i];
@@ -370,7 +161,7 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
   return sorted;
 }
 
-std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Trials& trials,
+std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, TilingTrials& trials,
                                                          const Emitter& emitter,
                                                          const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;

@@ -15,6 +15,8 @@
 
 namespace systole::mapper {
 
+class TilingTrials;
+
 /// How tilings are chosen: the best by the cost model alone, or the best of its best by a replay.
 enum class Judge : std::uint8_t { kCost, kReplay };
 
@@ -58,7 +60,6 @@ class TilingChoice {
               const Replay& replay);
 
  private:
-  class Trials;
   using Key = decltype(TilingProblem().key());
   using Tilings = std::vector<Tiling>;  ///< by group of a pipeline
   /// What was decided: by group of the pipeline.
@@ -69,11 +70,11 @@ class TilingChoice {
 
   /// The best of the candidates, in turn for each kind of group. Returns the last of those that
   /// were the best so far, the best one last.
-  [[nodiscard]] std::vector<Tilings> improve(TiledPipeline& now, Trials& trials,
+  [[nodiscard]] std::vector<Tilings> improve(TiledPipeline& now, TilingTrials& trials,
                                              const Emitter& emitter, const Replay& replay);
   /// The best of these, of which there is one at least.
   static void take_best(std::vector<TiledGroup>& groups, const std::vector<Tilings>& all,
-                        Trials& trials);
+                        TilingTrials& trials);
   /// The tilings of a group, the best first. The cost model knows nothing of banks: where not all
   /// can be replayed, of a group that runs alone, they are in order of what it says and what their
   /// most wanted banks take beyond.
