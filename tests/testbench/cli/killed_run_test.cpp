@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -18,18 +19,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Every file that a run writes; those of a --wave have its name.
-const std::vector<std::string> kFiles = {
-    "stats.json", "counts.yaml", "out.safetensors", "line.json", "pipe.kanata",
-    "view.ftr",   "bus.csv.gz",  "commands.csv",    "run.vcd",   "page.html"};
+/// A command with all files that it writes; those of a --wave have its name.
+struct Writer {
+  const char* name;
+  std::string command;
+  std::vector<std::string> files;
+  std::string folder;  ///< made by the command; empty: none
+};
 
-Words run_with_all_files() {
-  return words_of(
-      "run -m tiny --model bert-base --layers 1 --d 16 --heads 2 --ffn 32 --length 8 "
-      "--stats stats.json --action-counts counts.yaml --outputs out.safetensors "
-      "--timeline line.json --pipeline pipe.kanata --transactions view.ftr --trace bus.csv.gz "
-      "--commands commands.csv --wave run.vcd --report page.html");
-}
+const std::vector<Writer> kWriters = {
+    {"run",
+     "run -m tiny --model bert-base --layers 1 --d 16 --heads 2 --ffn 32 --length 8 "
+     "--stats stats.json --action-counts counts.yaml --outputs out.safetensors "
+     "--timeline line.json --pipeline pipe.kanata --transactions view.ftr --trace bus.csv.gz "
+     "--commands commands.csv --wave run.vcd --report page.html",
+     {"stats.json", "counts.yaml", "out.safetensors", "line.json", "pipe.kanata", "view.ftr",
+      "bus.csv.gz", "commands.csv", "run.vcd", "page.html"},
+     ""},
+    {"reproduce",
+     "reproduce survey --part analysis --stats stats.json --report page.html --plots pictures",
+     {"stats.json", "page.html", "pictures/survey_latency.png", "pictures/survey_lengths.png"},
+     "pictures"}};
 
 /// What a file says but for times and the command line, to compare two runs.
 std::string comparable(const std::string& name, const std::string& bytes) {
@@ -42,10 +52,13 @@ std::string comparable(const std::string& name, const std::string& bytes) {
   return document.dump();
 }
 
-TEST(KilledRun, LeavesWholeFilesOnly) {
+class KilledRun : public testing::TestWithParam<Writer> {};
+
+TEST_P(KilledRun, LeavesWholeFilesOnly) {
+  const Writer& writer = GetParam();
   const TempDirectory whole;
   const auto begin = Clock::now();
-  ASSERT_EQ(run_systole(run_with_all_files(), whole.path()).exit_code, 0);
+  ASSERT_EQ(run_systole(words_of(writer.command), whole.path()).exit_code, 0);
   const auto took = std::chrono::duration<double>(Clock::now() - begin);
 
   std::mt19937 random(7);
@@ -53,14 +66,15 @@ TEST(KilledRun, LeavesWholeFilesOnly) {
   constexpr int kRuns = 16;
   for (int run = 0; run < kRuns; ++run) {
     const TempDirectory directory;
-    for (const std::string& name : kFiles) directory.write(name, "old");
-    RunningProgram program(run_with_all_files(), directory.path());
+    if (!writer.folder.empty()) std::filesystem::create_directory(directory.path(writer.folder));
+    for (const std::string& name : writer.files) directory.write(name, "old");
+    RunningProgram program(words_of(writer.command), directory.path());
     // Half of them near the end, when files take their places.
     std::uniform_real_distribution<double> part(run % 2 == 0 ? 0.0 : 0.8, 1.1);
     std::this_thread::sleep_for(took * part(random));
     program.send(SIGKILL);
     program.wait();
-    for (const std::string& name : kFiles) {
+    for (const std::string& name : writer.files) {
       const std::string found = read_file(directory.path(name));
       if (found == "old") {
         ++kept;
@@ -72,6 +86,9 @@ TEST(KilledRun, LeavesWholeFilesOnly) {
   }
   EXPECT_GT(kept, 0) << "no run was killed before its end";
 }
+
+INSTANTIATE_TEST_SUITE_P(Commands, KilledRun, testing::ValuesIn(kWriters),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace systole
