@@ -171,7 +171,8 @@ class PublishedReader {
       source.claim = static_cast<Claim>(i);
       if (claim_name(source.claim) == name) return source;
     }
-    fail(*claim, path + ".class", "published, calibrated, follows, estimate or measured here");
+    fail(*claim, path + ".class",
+         "published, calibrated, follows, estimate, measured here or recollected");
   }
 
   /// A key of [sources], or a source that is used once.

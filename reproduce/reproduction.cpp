@@ -79,8 +79,7 @@ std::string tolerance_text(const ResultRow& row) {
 /// "published 5%", "FAILS follows =", "reference".
 std::string verdict_text(const ResultRow& row) {
   const Verdict verdict = row.verdict();
-  const bool judged = row.claim != Claim::kEstimate && row.claim != Claim::kMeasured;
-  if (!judged && row.ours) return std::string(claim_name(row.claim));
+  if (!is_judged(row.claim) && row.ours) return std::string(claim_name(row.claim));
   if (verdict == Verdict::kReference) return std::string(verdict_name(verdict));
   return fmt::format("{}{}{}", verdict == Verdict::kFail ? "FAILS " : "", claim_name(row.claim),
                      tolerance_text(row));

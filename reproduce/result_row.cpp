@@ -50,6 +50,8 @@ std::string_view claim_name(Claim claim) {
       return "estimate";
     case Claim::kMeasured:
       return "measured here";
+    case Claim::kRecollected:
+      return "recollected";
     case Claim::kFollows:
       break;
   }
@@ -57,7 +59,7 @@ std::string_view claim_name(Claim claim) {
 }
 
 Verdict ResultRow::verdict() const {
-  if (claim == Claim::kEstimate || claim == Claim::kMeasured) return Verdict::kReference;
+  if (!is_judged(claim)) return Verdict::kReference;
   if (!tolerance || !ours || !published) return Verdict::kReference;
   const bool is_vague = tolerance->kind == Tolerance::Kind::kAbsolute && *published != 0.0 &&
                         tolerance->amount > std::fabs(*published) / 2;

@@ -26,18 +26,24 @@ inline constexpr Tolerance kAtLeast{Tolerance::Kind::kAtLeast, 0.0};
 
 /// What it says that ours meets a figure.
 enum class Claim {
-  kPublished,   ///< others printed or measured it, and ours predicts it
-  kCalibrated,  ///< a parameter of ours was set with it: it has to fit
-  kFollows,     ///< arithmetic from the paper's own numbers, or a closed form or bound of ours
-  kEstimate,    ///< a house model of energy or area beside a figure of silicon: not to be met
-  kMeasured,    ///< ours was measured on this computer, the figure on another: not to be met
+  kPublished,    ///< others printed or measured it, and ours predicts it
+  kCalibrated,   ///< a parameter of ours was set with it: it has to fit
+  kFollows,      ///< arithmetic from the paper's own numbers, or a closed form or bound of ours
+  kEstimate,     ///< a house model of energy or area beside a figure of silicon: not to be met
+  kMeasured,     ///< ours was measured on this computer, the figure on another: not to be met
+  kRecollected,  ///< a figure, or what ours rests on, that no source at hand confirms: not to be
+                 ///< met
 };
-inline constexpr std::size_t kClaims = 5;
+inline constexpr std::size_t kClaims = 6;
 /// The first of them can pass or fail.
 inline constexpr std::size_t kJudgedClaims = 3;
 
-/// "published", "calibrated", "follows", "estimate", "measured here".
+/// "published", "calibrated", "follows", "estimate", "measured here", "recollected".
 [[nodiscard]] std::string_view claim_name(Claim claim);
+/// Whether ours can pass or fail.
+[[nodiscard]] inline bool is_judged(Claim claim) {
+  return static_cast<std::size_t>(claim) < kJudgedClaims;
+}
 
 /// Where a figure is from.
 struct Source {
@@ -76,8 +82,8 @@ struct ResultRow {
   std::optional<int> decimals;  ///< of `published`, and so of `ours` beside it
 
   /// Without a published figure, a tolerance or a figure of ours it is a reference; so is every
-  /// estimate and what was measured here; also if the tolerance is an absolute one of
-  /// more than half of the figure, which says too little.
+  /// estimate, what was measured here and what is recollected; also if the tolerance is an absolute
+  /// one of more than half of the figure, which says too little.
   [[nodiscard]] Verdict verdict() const;
   /// Ours relative to published, less 1; none where one of them is missing, or published is 0.
   [[nodiscard]] std::optional<double> difference() const;

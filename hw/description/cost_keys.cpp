@@ -60,6 +60,8 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
       area<&Area::gelu_um2>("area.gelu_um2", "um2", "a lane of the GELU unit", kCells),
       area<&Area::softmax_um2>("area.softmax_um2", "um2", "a lane of the softmax unit", kCells),
       area<&Area::norm_um2>("area.norm_um2", "um2", "a lane of the LayerNorm unit", kCells),
+      area<&Area::divider_um2>("area.divider_um2", "um2",
+                               "a lane of the divider: a serial one, unrolled", kCells),
       area<&Area::mix_um2>("area.mix_um2", "um2", "a MAC of the encoder or decoder lines", kCells),
       area<&Area::mac_um2>("area.mac_um2", "um2", "a MAC of a streaming core",
                            "survey Fig. 15 (45 nm): mult 8b 282 + add 32b 137"),

@@ -131,6 +131,8 @@ std::vector<MachineKey> make_core_keys() {
       unit<&Postop::norm>("postop.norm", "1: there are the units of LayerNorm and RMSNorm"),
       unit<&Postop::rope>("postop.rope", "1: neighbouring lanes can rotate (RoPE)"),
       unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),
+      unit<&Postop::divider>("postop.divider",
+          "1: the lanes have a divider of 32 bits (divide)"),
 
       integer<&Machine::preop, &Machine::Preop::lanes>("preop.lanes", "elements/cycle", 0, 256,
           "width of the stages between memory and the anchor; 0: none", kChosen),

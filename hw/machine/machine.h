@@ -112,7 +112,7 @@ struct Machine {
     std::uint32_t tensor_operands = 2;    ///< of one chain: operand ports
     std::uint32_t operand_kib = 64;       ///< room for rows of a chain's tensor operands
     /// Units that the lanes have: 0 or 1.
-    std::uint32_t gelu = 1, exponential = 1, norm = 1, rope = 1, transposer = 1;
+    std::uint32_t gelu = 1, exponential = 1, norm = 1, rope = 1, transposer = 1, divider = 0;
   } postop;
 
   /// The same stages between memory and scratchpad or accumulator, before an anchor.
@@ -321,6 +321,7 @@ struct Machine {
     double gelu_um2 = 27222.0;
     double softmax_um2 = 34412.0;
     double norm_um2 = 26961.0;
+    double divider_um2 = 28480.0;  ///< 16 stages, each a serial divider of two bits a cycle
     double mix_um2 = 18343.0;
     double mac_um2 = 419.0;        ///< survey Fig. 15: 8-bit multiplier 282 + 32-bit adder 137
     double latch_um2 = 2.66;       ///< a bit; DLH_X1

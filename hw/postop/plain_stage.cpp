@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "hw/function/divide.h"
 #include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/rms_norm.h"
@@ -44,6 +45,11 @@ class PlainStage {
       case StageOp::kMul:
         return each([this](std::int64_t x, std::size_t c) {
           return saturate(shift_right(x * operand(c, 3), shift(0), stage_.rounding), limits(1));
+        });
+      case StageOp::kDivide:
+        return each([this](std::int64_t x, std::size_t c) {
+          return divide(static_cast<std::int32_t>(x), operand(c, 3), shift(0), stage_.rounding,
+                        limits(1));
         });
       case StageOp::kMask:
         return each([this](std::int64_t x, std::size_t c) { return passes(c) ? x : value(0); });

@@ -81,7 +81,8 @@ void apply_chain(const Chain& chain, const ChainOperands& operands);
 struct ChainLimits {
   std::uint32_t max_stages = 8;
   std::uint32_t tensor_operands = kMaxTensorOperands;
-  std::array<bool, kStageUnits> units = {true, true, true, true, true, true};  ///< by StageUnit
+  /// By StageUnit.
+  std::array<bool, kStageUnits> units = {true, true, true, true, true, true, true};
 };
 [[nodiscard]] ChainLimits chain_limits(const Machine& machine);
 

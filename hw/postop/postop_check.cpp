@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "hw/function/divide.h"
 #include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/row_scale.h"
@@ -136,6 +137,14 @@ class StageCheck {
         clamp_range(1);
         check_value(3);
         return;
+      case StageOp::kDivide:
+        in_range(0, 0, kMaxDivideShift);
+        clamp_range(1);
+        check_value(3);
+        if (stage_.operand == Operand::kImmediate && stage_.imm[3] == 0) {
+          fail("value 0, expected a divisor that is not 0");
+        }
+        return;
       case StageOp::kMask:
         in_range(0, kLowestImmediate, kHighestImmediate);
         return;
@@ -227,7 +236,7 @@ ChainLimits chain_limits(const Machine& machine) {
   return {postop.max_stages,
           postop.tensor_operands,
           {true, postop.gelu != 0, postop.exponential != 0, postop.norm != 0, postop.rope != 0,
-           postop.transposer != 0}};
+           postop.transposer != 0, postop.divider != 0}};
 }
 
 void check_chain(const Chain& chain, const ChainLimits& limits) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hw/function/divide.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/rope.h"
 #include "hw/function/row_scale.h"
@@ -172,6 +173,14 @@ constexpr std::array<StageInfo, kStageOps> kStageTable = {{
      0,
      kTanhLatency,
      StageUnit::kExponential},
+    {"divide",
+     {"shift", "lo", "hi", "value"},
+     kAny,
+     true,
+     false,
+     0,
+     kDivideLatency,
+     StageUnit::kDivider},
 }};
 
 bool is_deferred_softmax(const Stage& stage) {
@@ -197,8 +206,13 @@ std::string_view name_of(Reduction reduction) {
 }
 
 std::string_view key_of(StageUnit unit) {
-  constexpr std::array<std::string_view, kStageUnits> kKeys = {
-      "", "postop.gelu", "postop.exponential", "postop.norm", "postop.rope", "postop.transposer"};
+  constexpr std::array<std::string_view, kStageUnits> kKeys = {"",
+                                                               "postop.gelu",
+                                                               "postop.exponential",
+                                                               "postop.norm",
+                                                               "postop.rope",
+                                                               "postop.transposer",
+                                                               "postop.divider"};
   return kKeys.at(static_cast<std::size_t>(unit));
 }
 

@@ -38,9 +38,10 @@ enum class StageOp : std::uint8_t {
   kTranspose = 16,       ///< element (r, c) of the tile is written as (c, r); the last stage
   kQuantiseRow = 17,     ///< codes of the row, whose peak becomes `top` (hw/function/row_scale.h)
   kTanh = 18,            ///< tanh of an s16 (saturated), requantised (hw/function/tanh.h)
+  kDivide = 19,          ///< clamp(round(x * 2^shift / y), lo, hi) (hw/function/divide.h)
 };
 
-inline constexpr std::uint8_t kStageOps = 19;
+inline constexpr std::uint8_t kStageOps = 20;
 inline constexpr std::size_t kStageImmediates = 8;
 
 /// Where a stage's operand y comes from, and how it is broadcast.
@@ -88,8 +89,16 @@ struct Stage {
 }
 
 /// The functional unit of a lane that a machine may do without (postop.gelu, ...).
-enum class StageUnit : std::uint8_t { kAlways, kGelu, kExponential, kNorm, kRope, kTransposer };
-inline constexpr std::uint8_t kStageUnits = 6;
+enum class StageUnit : std::uint8_t {
+  kAlways,
+  kGelu,
+  kExponential,
+  kNorm,
+  kRope,
+  kTransposer,
+  kDivider
+};
+inline constexpr std::uint8_t kStageUnits = 7;
 /// The machine key that says whether the machine has the unit, "" for kAlways.
 [[nodiscard]] std::string_view key_of(StageUnit unit);
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hw/function/divide.h"
 #include "hw/function/rms_norm.h"
 #include "hw/function/row_scale.h"
 #include "hw/function/tanh.h"
@@ -39,6 +40,19 @@ Step product(OperandSource source, const Stage& stage) {
           rounding = stage.rounding, limits = limits_at(stage, 1)](Frame& frame) {
     const OperandRows operand = source(frame);
     row::multiply(frame.x(), operand.y, operand.n, operand.rows, shift, rounding, limits);
+  };
+}
+
+Step quotient(OperandSource source, const Stage& stage) {
+  return [source = std::move(source), shift = static_cast<unsigned>(stage.imm[0]),
+          rounding = stage.rounding, limits = limits_at(stage, 1)](Frame& frame) {
+    const OperandRows operand = source(frame);
+    std::int32_t* x = frame.x();
+    for (std::size_t row = 0; row < operand.rows; ++row) {
+      for (std::size_t i = 0; i < operand.n; ++i, ++x) {
+        *x = divide(*x, operand.y[i], shift, rounding, {limits.lo, limits.hi});
+      }
+    }
   };
 }
 
@@ -88,7 +102,7 @@ bool gives_s8(const Stage& stage) {
     return stage.imm[i] >= kTableLowest && stage.imm[i + 1] < -kTableLowest;
   };
   if (stage.op == StageOp::kClamp) return within(0);
-  if (stage.op == StageOp::kMul) return within(1);
+  if (stage.op == StageOp::kMul || stage.op == StageOp::kDivide) return within(1);
   return stage.op == StageOp::kRequantise && within(2);
 }
 
@@ -193,6 +207,8 @@ Step stage_function(const Chain& chain, std::size_t index, std::size_t word) {
       return sum(scaled(operand(4), stage), stage.op == StageOp::kSub);
     case StageOp::kMul:
       return product(operand(3), stage);
+    case StageOp::kDivide:
+      return quotient(operand(3), stage);
     case StageOp::kMask:
       return mask(operand(0), stage);
     case StageOp::kRequantise:

@@ -50,14 +50,17 @@ void visit_chain(Use& use, std::size_t operands, F& f) {
   f.number("kept", kK, use.valid_cols, kOptional);
 }
 
-/// Where a load without stages has its window; what it gathers is at kChain.
+/// Where a load without stages has its window; what it gathers is at kChain, padding at kK.
 template <typename Tile, typename F>
 void visit_window(Tile& tile, F& f) {
   constexpr Shown kAlways = Shown::kAlways;
   f.number("kernel_rows", kTensor, tile.window.kernel_rows, kAlways);
   f.number("kernel_cols", kTensor + 2, tile.window.kernel_cols, kAlways);
   f.number("stride", kTensor + 4, tile.window.stride, kAlways);
-  f.number("padding", kTensor + 6, tile.window.padding, kAlways);
+  f.number("top", kK, tile.window.padding.top, kAlways);
+  f.number("left", kK + 1, tile.window.padding.left, kAlways);
+  f.number("bottom", kK + 2, tile.window.padding.bottom, kAlways);
+  f.number("right", kK + 3, tile.window.padding.right, kAlways);
   f.number("height", kB, tile.window.height, kAlways);
   f.number("width", kBPitch, tile.window.width, kAlways);
   f.number("channels", kTensorPitch, tile.window.channels, kAlways);

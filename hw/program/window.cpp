@@ -28,16 +28,19 @@ void check_window(const Window& window) {
   within("kernel_rows", window.kernel_rows, kMaxWindowSide);
   within("kernel_cols", window.kernel_cols, kMaxWindowSide);
   within("stride", window.stride, kMaxWindowSide);
-  const bool maximum = window.gather == Gather::kMaximum;
-  const std::uint32_t most =
-      maximum ? std::min(window.kernel_rows, window.kernel_cols) - 1U : kMaxWindowSide;
-  if (window.padding > most) {
-    throw InputError("padding is " + std::to_string(window.padding) + ", expected 0 to " +
-                     std::to_string(most) +
-                     (maximum ? ", less than a side of a window that takes the maximum" : ""));
-  }
-  const bool fits = window.kernel_rows <= window.height + 2U * window.padding &&
-                    window.kernel_cols <= window.width + 2U * window.padding;
+  const Padding& padding = window.padding;
+  const auto narrower = [&](const char* name, std::uint8_t pixels, std::uint16_t side) {
+    if (window.gather != Gather::kMaximum || pixels < side) return;
+    throw InputError("padding " + std::string(name) + " is " + std::to_string(pixels) +
+                     ", expected 0 to " + std::to_string(side - 1) +
+                     ", less than the side of a window that takes the maximum");
+  };
+  narrower("top", padding.top, window.kernel_rows);
+  narrower("left", padding.left, window.kernel_cols);
+  narrower("bottom", padding.bottom, window.kernel_rows);
+  narrower("right", padding.right, window.kernel_cols);
+  const bool fits = window.kernel_rows <= window.height + padding.rows() &&
+                    window.kernel_cols <= window.width + padding.cols();
   if (!fits) {
     throw InputError("a window of " + std::to_string(window.kernel_rows) + " x " +
                      std::to_string(window.kernel_cols) + " pixels, expected one that fits " +
@@ -51,7 +54,8 @@ WindowSpan window_span(const WindowTile& tile, std::uint64_t rows, std::uint64_t
   if (rows == 0) return {};
   // Rows of pixels above `y` rows of the padded picture.
   const auto inside = [&](std::uint64_t y) {
-    return std::min<std::uint64_t>(y - std::min<std::uint64_t>(y, window.padding), window.height);
+    return std::min<std::uint64_t>(y - std::min<std::uint64_t>(y, window.padding.top),
+                                   window.height);
   };
   const auto first_row = [&](std::uint64_t place) {
     return place / window.out_width() * window.stride;

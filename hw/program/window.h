@@ -18,22 +18,39 @@ enum class Gather : std::uint16_t {
 
 [[nodiscard]] std::string_view name_of(Gather gather);
 
+/// Pixels around a picture, of each side.
+struct Padding {
+  std::uint8_t top = 0, left = 0, bottom = 0, right = 0;
+
+  [[nodiscard]] static constexpr Padding on_all_sides(std::uint8_t pixels) {
+    return {pixels, pixels, pixels, pixels};
+  }
+  /// Rows above and below the picture, columns beside it.
+  [[nodiscard]] std::uint32_t rows() const { return std::uint32_t{top} + bottom; }
+  [[nodiscard]] std::uint32_t cols() const { return std::uint32_t{left} + right; }
+
+  [[nodiscard]] auto key() const { return std::make_tuple(top, left, bottom, right); }
+  [[nodiscard]] bool operator==(const Padding& other) const { return key() == other.key(); }
+  [[nodiscard]] bool operator!=(const Padding& other) const { return !(*this == other); }
+  [[nodiscard]] bool operator<(const Padding& other) const { return key() < other.key(); }
+};
+
 /// A window that moves over a picture, a tensor with a row for each of its height x width pixels
 /// and a column for each channel. What it gathers is a matrix with a row for each of its places,
 /// from left to right and from top to bottom.
 struct Window {
   Gather gather = Gather::kPatches;
   std::uint16_t kernel_rows = 1, kernel_cols = 1;
-  std::uint16_t stride = 1;             ///< in both directions
-  std::uint16_t padding = 0;            ///< pixels around the picture, on each side
+  std::uint16_t stride = 1;  ///< in both directions
+  Padding padding;
   std::uint32_t height = 0, width = 0;  ///< of the picture
   std::uint32_t channels = 0;
 
   [[nodiscard]] std::uint64_t out_height() const {
-    return (std::uint64_t{height} + 2U * padding - kernel_rows) / stride + 1;
+    return (std::uint64_t{height} + padding.rows() - kernel_rows) / stride + 1;
   }
   [[nodiscard]] std::uint64_t out_width() const {
-    return (std::uint64_t{width} + 2U * padding - kernel_cols) / stride + 1;
+    return (std::uint64_t{width} + padding.cols() - kernel_cols) / stride + 1;
   }
   [[nodiscard]] std::uint64_t pixels() const { return std::uint64_t{kernel_rows} * kernel_cols; }
   /// Rows and columns of what it gathers.
@@ -50,13 +67,14 @@ struct Window {
   [[nodiscard]] bool operator<(const Window& other) const { return key() < other.key(); }
 };
 
-/// Longest side of a picture and of a window, in pixels, and most channels.
+/// Longest side of a picture, of a window and of padding, in pixels, and most channels.
 inline constexpr std::uint32_t kMaxPictureSide = 1U << 15;
 inline constexpr std::uint32_t kMaxWindowSide = 255;
 inline constexpr std::uint32_t kMaxPictureChannels = 1U << 16;
 
 /// Throws InputError that says which rule the window breaks: sides and channels from 1 to the
-/// limits above, a stride from 1, a window that fits; of maxima, padding narrower than it.
+/// limits above, a stride from 1, a window that fits; of maxima, padding narrower than it on every
+/// side, so that no window sees padding alone.
 void check_window(const Window& window);
 
 /// A tile of what a window gathers: from row `row` and column `col` on.
@@ -84,8 +102,9 @@ void for_each_run(const WindowTile& tile, std::uint64_t row, std::uint32_t cols,
                   std::uint64_t pitch, Visit visit) {
   const Window& window = tile.window;
   const std::uint64_t place = tile.row + row, out_width = window.out_width();
-  const auto top = static_cast<std::int64_t>(place / out_width * window.stride) - window.padding;
-  const auto left = static_cast<std::int64_t>(place % out_width * window.stride) - window.padding;
+  const Padding& padding = window.padding;
+  const auto top = static_cast<std::int64_t>(place / out_width * window.stride) - padding.top;
+  const auto left = static_cast<std::int64_t>(place % out_width * window.stride) - padding.left;
   const auto offset_of = [&](std::uint32_t pixel, std::uint32_t channel) {
     const std::int64_t y = top + pixel / window.kernel_cols, x = left + pixel % window.kernel_cols;
     const bool inside = y >= 0 && y < window.height && x >= 0 && x < window.width;

@@ -23,6 +23,7 @@ double lanes_mm2(const Machine& machine, std::uint32_t lanes) {
     lane += machine.postop.gelu * area.gelu_um2 + machine.postop.exponential * area.softmax_um2 +
             machine.postop.norm * area.norm_um2;
   }
+  lane += machine.postop.divider * area.divider_um2;
   return lanes * lane * kUm2;
 }
 

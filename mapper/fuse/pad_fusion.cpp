@@ -1,5 +1,8 @@
 /// Zeros around a picture as the padding of the windows that read it.
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,7 +21,7 @@ bool only_pads(const Group& group, const model::Graph& graph) {
   if (!std::holds_alternative<LoadAnchor>(group.anchor) || !group.window) return false;
   const hw::Window& window = *group.window;
   const bool plain = window.gather == hw::Gather::kSum && window.pixels() == 1 &&
-                     window.stride == 1 && window.padding != 0;
+                     window.stride == 1 && window.padding != hw::Padding{};
   if (!plain || group.pre || group.chain.stages.size() != 1) return false;
   const hw::Stage& stage = group.chain.stages.front();
   const hw::DType type = graph.tensors[group.a.tensor].type;
@@ -27,19 +30,29 @@ bool only_pads(const Group& group, const model::Graph& graph) {
   return stage.imm[0] <= all.lo && stage.imm[1] >= all.hi;
 }
 
+/// Side by side; nothing if a side is too wide.
+std::optional<hw::Padding> sum_of(const hw::Padding& a, const hw::Padding& b) {
+  const auto widest =
+      std::max({a.top + b.top, a.left + b.left, a.bottom + b.bottom, a.right + b.right});
+  if (widest > static_cast<int>(hw::kMaxWindowSide)) return std::nullopt;
+  const auto side = [](int pixels) { return static_cast<std::uint8_t>(pixels); };
+  return hw::Padding{side(a.top + b.top), side(a.left + b.left), side(a.bottom + b.bottom),
+                     side(a.right + b.right)};
+}
+
 /// Whether a group reads the padded picture through a window to which the zeros count as padding.
 bool takes_padding(const Group& reader, const Group& pads) {
   if (!reader.window || reader.window->gather == hw::Gather::kMaximum) return false;
   const model::View &from = reader.a, &out = pads.out;
   const bool whole = from.tensor == out.tensor && from.row == out.row && from.rows == out.rows &&
                      from.col >= out.col && !from.folded && !out.folded;
-  return whole && reader.window->padding + pads.window->padding <= hw::kMaxWindowSide;
+  return whole && sum_of(reader.window->padding, pads.window->padding).has_value();
 }
 
 /// Makes the padded picture's reader one of the picture itself.
 void put_padding(const Group& pads, Group& reader) {
   hw::Window& window = *reader.window;
-  window.padding = static_cast<std::uint16_t>(window.padding + pads.window->padding);
+  window.padding = *sum_of(window.padding, pads.window->padding);
   window.height = pads.window->height;
   window.width = pads.window->width;
   const std::uint32_t col = reader.a.col - pads.out.col + pads.a.col;

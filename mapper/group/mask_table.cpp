@@ -26,6 +26,7 @@ hw::IntRange score_range(const MaskedScores& scores) {
     case hw::StageOp::kClamp:
       return {last.imm[0], last.imm[1]};
     case hw::StageOp::kMul:
+    case hw::StageOp::kDivide:
       return {last.imm[1], last.imm[2]};
     case hw::StageOp::kGelu:
     case hw::StageOp::kSilu:

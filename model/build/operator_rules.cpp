@@ -13,6 +13,7 @@
 #include "model/build/linear_nodes.h"
 #include "model/graph/stages.h"
 #include "model/integer/integer_network.h"
+#include "model/network/network_shapes.h"
 #include "model/network/network_walk.h"
 
 namespace systole::model {
@@ -90,7 +91,7 @@ hw::Window OperatorRules::window_of(const NetworkNode& node, hw::Gather gather, 
   window.kernel_rows = static_cast<std::uint16_t>(rows);
   window.kernel_cols = static_cast<std::uint16_t>(cols);
   window.stride = static_cast<std::uint16_t>(number(node, "stride", 1));
-  window.padding = static_cast<std::uint16_t>(number(node, "padding", 0));
+  window.padding = padding_of(node);
   window.channels = static_cast<std::uint32_t>(shape[0]);
   window.height = static_cast<std::uint32_t>(shape[1]);
   window.width = static_cast<std::uint32_t>(shape[2]);
@@ -198,6 +199,15 @@ View OperatorRules::multiply(const NetworkNode& node) {
       to, {{}, in(node, 1)});
 }
 
+View OperatorRules::divide(const NetworkNode& node) {
+  const hw::DType to = result_type(node);
+  return builder_.stage(
+      node.name, in(node),
+      divide_tensor_stage(type(in(node, 1)), node.attributes.at("shift").get<unsigned>(),
+                          bits_of(to), datapath_.rounding),
+      to, {{}, in(node, 1)});
+}
+
 const NetworkNode* OperatorRules::only_relu(const NetworkNode& node) const {
   const NetworkDocument& document = file_.document();
   const NetworkNode* reader = nullptr;
@@ -299,6 +309,7 @@ const std::map<std::string_view, OperatorRules::Rule>& OperatorRules::rules() {
       {"add_table", &OperatorRules::add_table},
       {"requantise", &OperatorRules::requantise},
       {"multiply", &OperatorRules::multiply},
+      {"divide", &OperatorRules::divide},
       {"relu", &OperatorRules::relu},
       {"gelu", &OperatorRules::gelu},
       {"silu", &OperatorRules::silu},

@@ -61,6 +61,7 @@ class OperatorRules {
   View add_table(const NetworkNode& node);
   View requantise(const NetworkNode& node);
   View multiply(const NetworkNode& node);
+  View divide(const NetworkNode& node);
   View relu(const NetworkNode& node);
   View gelu(const NetworkNode& node);
   View silu(const NetworkNode& node);

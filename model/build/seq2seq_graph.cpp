@@ -1,10 +1,14 @@
 #include "model/build/seq2seq_graph.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "model/build/encoder_blocks.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/stages.h"
+#include "model/graph/valid_keys.h"
+#include "model/integer/integer_text.h"
 
 namespace systole::model {
 namespace {
@@ -20,27 +24,32 @@ View add_memory(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint3
   return builder.whole(builder.add_tensor(std::move(memory)));
 }
 
-/// The encoder, and what the decoder reads of its states, to `memory`.
-void append_encoder(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint32_t source,
+/// An input of the graph with the rows of a part, or of both.
+View add_input(GraphBuilder& builder, const IntegerText& text, const std::string& name,
+               std::uint32_t rows) {
+  EncoderBlocks blocks(builder, text.encoder);
+  return blocks.input(name, rows, blocks.residual_type(), text.embedding_scale);
+}
+
+/// The encoder on embedded tokens, and what the decoder reads of its states, to `memory`.
+void append_encoder(GraphBuilder& builder, const IntegerSeq2Seq& network, View stream,
                     View memory) {
   EncoderBlocks::Rows rows;
   rows.prefix = "encoder.";
   const IntegerText& text = network.encoder;
   EncoderBlocks blocks(builder, text.encoder, rows);
-  View stream = blocks.input("embedding", source, blocks.residual_type(), text.embedding_scale);
   stream = blocks.layer_norm("encoder.norm", stream, text.norm);
   for (std::uint32_t i = 0; i < text.shape.encoder.layers; ++i) stream = blocks.block(i, stream);
   rows.prefix = "decoder.";
   EncoderBlocks(builder, network.decoder.encoder, rows).encoder_keys_values(stream, memory);
 }
 
-/// The decoder on `count` rows.
-void append_decoder(GraphBuilder& builder, const IntegerSeq2Seq& network, std::uint32_t count,
+/// The decoder on embedded tokens.
+void append_decoder(GraphBuilder& builder, const IntegerSeq2Seq& network, View stream,
                     EncoderBlocks::Rows rows) {
   const IntegerText& text = network.decoder;
   rows.prefix = "decoder.";
   EncoderBlocks blocks(builder, text.encoder, std::move(rows));
-  View stream = blocks.input(kTargetEmbedding, count, blocks.residual_type(), text.embedding_scale);
   for (std::uint32_t i = 0; i < text.shape.encoder.layers; ++i) stream = blocks.block(i, stream);
   stream = blocks.layer_norm("decoder.norm", stream, text.norm);
   const View logits =
@@ -58,14 +67,35 @@ Graph make_seq2seq_graph(const IntegerSeq2Seq& network, std::uint32_t source,
   GraphBuilder builder(network.name);
   EncoderBlocks::Rows rows;
   rows.memory = add_memory(builder, network, source, Tensor::Kind::kActivation);
-  append_encoder(builder, network, source, rows.memory);
-  append_decoder(builder, network, target, rows);
+  const View both = add_input(builder, network.encoder, kSourceEmbedding, source + target);
+  View first = both, rest = both;
+  first.rows = source;
+  rest.row = source;
+  rest.rows = target;
+  append_encoder(builder, network, first, rows.memory);
+  append_decoder(builder, network, rest, rows);
   return std::move(builder).take();
+}
+
+std::vector<std::int32_t> embed_pair(const IntegerSeq2Seq& network,
+                                     const std::vector<std::int32_t>& source,
+                                     const std::vector<std::int32_t>& target) {
+  std::vector<std::int32_t> rows = embed_tokens(network.encoder, source);
+  const std::vector<std::int32_t> rest = embed_tokens(network.decoder, target);
+  rows.insert(rows.end(), rest.begin(), rest.end());
+  return rows;
+}
+
+void attend_to_source(Graph& graph, std::uint32_t tokens) {
+  attend_to_keys(graph, tokens, [](const Node& node) {
+    const bool decoder = node.name.rfind("decoder.", 0) == 0;
+    return !decoder || node.name.find(".cross.") != std::string::npos;
+  });
 }
 
 Graph make_seq2seq_encoder_graph(const IntegerSeq2Seq& network, std::uint32_t source) {
   GraphBuilder builder(network.name);
-  append_encoder(builder, network, source,
+  append_encoder(builder, network, add_input(builder, network.encoder, kSourceEmbedding, source),
                  add_memory(builder, network, source, Tensor::Kind::kOutput));
   return std::move(builder).take();
 }
@@ -85,7 +115,8 @@ Graph make_seq2seq_decode_graph(const IntegerSeq2Seq& network, std::uint32_t pos
   rows.sequences = sequences;
   rows.cache = positions;
   rows.memory = add_memory(builder, network, source, Tensor::Kind::kState);
-  append_decoder(builder, network, sequences, rows);
+  append_decoder(builder, network, add_input(builder, network.decoder, kTargetEmbedding, sequences),
+                 rows);
   return std::move(builder).take();
 }
 

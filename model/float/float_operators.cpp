@@ -11,22 +11,24 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/network/network_ops.h"
+#include "model/network/network_shapes.h"
 
 namespace systole::model {
 namespace {
 
-constexpr std::array<std::string_view, 7> kFloatOps = {
-    "normalise", "convolution", "max_pool", "average_pool", "pad", "relu", "add"};
+constexpr std::array<std::string_view, 8> kFloatOps = {
+    "normalise", "convolution", "max_pool", "average_pool", "pad", "relu", "add", "divide"};
 
 /// Where a window moves: of an operator with `stride` and `padding`.
 struct FloatWindow {
-  std::int64_t rows, cols, stride, padding;
+  std::int64_t rows, cols, stride;
+  hw::Padding padding;
 
   FloatWindow(const NetworkNode& node, std::int64_t height, std::int64_t width)
       : rows(height),
         cols(width),
         stride(node.attributes.value("stride", std::int64_t{1})),
-        padding(node.attributes.value("padding", std::int64_t{0})) {}
+        padding(padding_of(node)) {}
 };
 
 /// of(c, top, left) for every place of `result`.
@@ -36,7 +38,8 @@ void fill_places(FloatPicture& result, const FloatWindow& window, Of of) {
   for (std::int64_t c = 0; c < result.channels; ++c) {
     for (std::int64_t y = 0; y < result.height; ++y) {
       for (std::int64_t x = 0; x < result.width; ++x) {
-        *to++ = of(c, y * window.stride - window.padding, x * window.stride - window.padding);
+        *to++ =
+            of(c, y * window.stride - window.padding.top, x * window.stride - window.padding.left);
       }
     }
   }
@@ -145,6 +148,10 @@ FloatPicture FloatOperators::compute(const NetworkNode& node,
     const FloatPicture& b = values.at(node.inputs[1]);
     std::transform(x.values.begin(), x.values.end(), b.values.begin(), result.values.begin(),
                    [](double left, double right) { return left + right; });
+  } else if (node.is("divide")) {
+    const FloatPicture& b = values.at(node.inputs[1]);
+    std::transform(x.values.begin(), x.values.end(), b.values.begin(), result.values.begin(),
+                   [](double left, double right) { return left / right; });
   } else if (node.is("pad")) {
     fill_places(result, FloatWindow(node, 1, 1),
                 [&](auto c, auto y, auto px) { return x.at(c, y, px); });

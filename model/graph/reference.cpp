@@ -126,9 +126,10 @@ std::vector<std::int32_t> Reference::load_input(const Node& node) const {
   const std::int64_t height = window.height, width = window.width, channels = window.channels;
   std::vector<std::int32_t> values;
   values.reserve(window.rows() * window.cols());
-  for (std::int64_t y = -window.padding; y + window.kernel_rows <= height + window.padding;
+  const hw::Padding& padding = window.padding;
+  for (std::int64_t y = -padding.top; y + window.kernel_rows <= height + padding.bottom;
        y += window.stride) {
-    for (std::int64_t x = -window.padding; x + window.kernel_cols <= width + window.padding;
+    for (std::int64_t x = -padding.left; x + window.kernel_cols <= width + padding.right;
          x += window.stride) {
       const std::size_t first = values.size();
       for (std::int64_t i = y; i < y + window.kernel_rows; ++i) {

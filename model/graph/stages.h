@@ -178,4 +178,12 @@ inline constexpr unsigned kLogitBits = 32;
   return stage;
 }
 
+/// The quotient by a tensor of `type`, times 2^shift.
+[[nodiscard]] inline hw::Stage divide_tensor_stage(hw::DType type, unsigned shift, unsigned bits,
+                                                   hw::Rounding rounding) {
+  hw::Stage stage = multiply_tensor_stage(type, shift, bits, rounding);
+  stage.op = hw::StageOp::kDivide;
+  return stage;
+}
+
 }  // namespace systole::model

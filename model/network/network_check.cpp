@@ -168,6 +168,7 @@ class NetworkCheck {
       return {"s8"};
     }
     if (op.name == "gelu") return {"s8", "s16"};
+    if (op.name == "divide") return {"s8", "s16"};
     if (op.name == "rope" || op.name == "silu" || op.name == "tanh" || op.name == "multiply") {
       return {"s16"};
     }
@@ -177,7 +178,7 @@ class NetworkCheck {
   [[nodiscard]] std::vector<std::string> output_types(const NetworkOp& op) const {
     if (!document_.is_integer()) return {"f32"};
     if (op.name == "linear" || op.name == "select_row" || op.name == "convolution" ||
-        op.name == "requantise") {
+        op.name == "requantise" || op.name == "divide") {
       return {"s8", "s16", "s32"};
     }
     if (op.name == "gelu" || op.name == "layer_norm" || op.name == "attention")

@@ -189,6 +189,18 @@ void check_attribute(const Part& part, const OpAttribute& attribute) {
       }
       return;
     }
+    case OpAttribute::Kind::kSides: {
+      const json& all = part.value();
+      const auto fits = [&](const json& side) {
+        return side.is_number_integer() && side >= attribute.low && side <= attribute.high;
+      };
+      if (fits(all)) return;
+      if (all.is_array() && all.size() == 4 && std::all_of(all.begin(), all.end(), fits)) return;
+      part.fail(
+          fmt::format("found {}, expected a whole number from {} to {} or four of them: "
+                      "[top, left, bottom, right]",
+                      part.shown(), attribute.low, attribute.high));
+    }
     case OpAttribute::Kind::kFlag:
       if (!part.value().is_boolean()) part.fail("expected true or false");
       return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hw/function/divide.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/silu.h"
 #include "hw/number/int_exp.h"
@@ -49,7 +50,7 @@ std::vector<NetworkOp> make_ops() {
   const std::vector<OpAttribute> offset = {{"offset", Is::kCount, 0, kMostRows}};
   const std::vector<OpAttribute> row = {{"row", Is::kCount, 0, kMostRows}};
   const OpAttribute stride{"stride", Is::kCount, 1, hw::kMaxWindowSide, true};
-  const OpAttribute padding{"padding", Is::kCount, 0, hw::kMaxWindowSide, true};
+  const OpAttribute padding{"padding", Is::kSides, 0, hw::kMaxWindowSide, true};
   const std::vector<OpAttribute> convolution = {
       stride, padding, {"groups", Is::kCount, 1, hw::kMaxPictureChannels, true}};
   const std::vector<OpAttribute> pool = {{"rows", Is::kCount, 1, hw::kMaxWindowSide},
@@ -134,6 +135,13 @@ std::vector<NetworkOp> make_ops() {
        "a [t, d], b [t, d] -> [t, d]",
        {{{"a"}, {"b"}}, {}},
        {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, kMostShift}}}},
+      {"divide",
+       "the quotient of elements; of integers times 2^`shift`; of integers `a` over 0 is the "
+       "largest "
+       "code with the sign of `a`, or 0",
+       "a [t, d], b [t, d] -> [t, d]",
+       {{{"a"}, {"b"}}, {}},
+       {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, hw::kMaxDivideShift}}}},
       {"rope",
        "pairs of features of a head turned by the position times `base`^(-2i / head width): "
        "neighbours if `interleaved` and of integers, else i and i + half",
@@ -183,7 +191,9 @@ std::vector<NetworkOp> make_ops() {
       {"convolution",
        "the pixels under a window times weights, plus bias; of integers, times a factor per "
        "output; "
-       "`stride` 1, `padding` 0 and `groups` 1 where they are left out",
+       "`stride` 1, `padding` 0 and `groups` 1 where they are left out; `padding` may be [top, "
+       "left, "
+       "bottom, right]",
        "x [c, h, w], weight [n, c / groups, rows, cols], bias [n], multiplier [n], shift [n] -> "
        "[n, h', w']",
        {linear, convolution},
@@ -201,9 +211,9 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}}, integer_mean}},
       {"pad",
        "`padding` zeros on each side of a picture",
-       "x [c, h, w] -> [c, h + 2 padding, w + 2 padding]",
-       {{{"x"}}, {{"padding", Is::kCount, 1, hw::kMaxWindowSide}}},
-       {{{"x"}}, {{"padding", Is::kCount, 1, hw::kMaxWindowSide}}}},
+       "x [c, h, w] -> [c, h + top + bottom, w + left + right]",
+       {{{"x"}}, {{"padding", Is::kSides, 0, hw::kMaxWindowSide}}},
+       {{{"x"}}, {{"padding", Is::kSides, 0, hw::kMaxWindowSide}}}},
       {"requantise",
        "codes of another scale: x times `factor`, clamped to the type of the result",
        "x [t, d] -> [t, d]",
@@ -227,6 +237,13 @@ ordered_json attribute_schema(const OpAttribute& attribute) {
       return real;
     case Is::kReals:
       return {{"type", "array"}, {"items", real}};
+    case Is::kSides: {
+      const ordered_json side = {{"type", "integer"},
+                                 {"minimum", static_cast<std::int64_t>(attribute.low)},
+                                 {"maximum", static_cast<std::int64_t>(attribute.high)}};
+      return {{"oneOf",
+               {side, {{"type", "array"}, {"items", side}, {"minItems", 4}, {"maxItems", 4}}}}};
+    }
     case Is::kFlag:
       return {{"type", "boolean"}};
     case Is::kWord:

@@ -33,6 +33,7 @@ struct OpAttribute {
     kInteger,  ///< whole number of 64 bits
     kReal,     ///< finite number from `low` to `high`
     kReals,    ///< list of such numbers
+    kSides,    ///< whole number from `low` to `high`, or [top, left, bottom, right] of them
     kFlag,     ///< true or false
     kWord,     ///< "erf" or "tanh"
     kFactor,   ///< [multiplier, shift]: times multiplier / 2^shift (hw/number/dyadic.h)

@@ -36,6 +36,11 @@ class Operands {
     return node_.attributes.contains(attribute) ? number(attribute) : otherwise;
   }
 
+  [[nodiscard]] const nlohmann::json& attribute(const char* name) const {
+    return node_.attributes.at(name);
+  }
+  [[nodiscard]] hw::Padding padding() const { return padding_of(node_); }
+
   [[nodiscard]] bool flag(const char* attribute) const {
     return node_.attributes.at(attribute).get<bool>();
   }
@@ -185,17 +190,18 @@ NetworkShape normalise_shape(const Operands& in) {
 NetworkShape window_shape(const Operands& in, std::int64_t outputs, std::int64_t rows,
                           std::int64_t cols) {
   const NetworkShape& picture = in.picture(0);
-  const std::int64_t padding = in.number_or("padding", 0), stride = in.number_or("stride", 1);
+  const hw::Padding padding = in.padding();
+  const std::int64_t stride = in.number_or("stride", 1);
   if (picture[1] > hw::kMaxPictureSide || picture[2] > hw::kMaxPictureSide ||
       picture[0] > hw::kMaxPictureChannels) {
     in.mismatch(0, fmt::format("at most {} channels and sides of {} pixels",
                                hw::kMaxPictureChannels, hw::kMaxPictureSide));
   }
-  if (rows > picture[1] + 2 * padding || cols > picture[2] + 2 * padding) {
+  const std::int64_t height = picture[1] + padding.rows(), width = picture[2] + padding.cols();
+  if (rows > height || cols > width) {
     in.mismatch(0, fmt::format("a picture that holds a window of {} x {} pixels", rows, cols));
   }
-  return {outputs, (picture[1] + 2 * padding - rows) / stride + 1,
-          (picture[2] + 2 * padding - cols) / stride + 1};
+  return {outputs, (height - rows) / stride + 1, (width - cols) / stride + 1};
 }
 
 NetworkShape convolution_shape(const Operands& in) {
@@ -223,17 +229,21 @@ NetworkShape convolution_shape(const Operands& in) {
 
 NetworkShape pool_shape(const Operands& in) {
   const std::int64_t rows = in.number("rows"), cols = in.number("cols");
-  if (in.number_or("padding", 0) >= std::min(rows, cols)) {
+  const hw::Padding padding = in.padding();
+  if (std::max(padding.top, padding.bottom) >= rows ||
+      std::max(padding.left, padding.right) >= cols) {
     in.fail(fmt::format("attribute 'padding': {}, expected less than a side of the window",
-                        in.number("padding")));
+                        in.attribute("padding").dump()));
   }
   return window_shape(in, in.picture(0)[0], rows, cols);
 }
 
 NetworkShape pad_shape(const Operands& in) {
-  const std::int64_t padding = in.number("padding");
+  const hw::Padding padding = in.padding();
+  if (padding == hw::Padding{})
+    in.fail("attribute 'padding': 0, expected zeros on a side at least");
   const NetworkShape& picture = in.picture(0);
-  return {picture[0], picture[1] + 2 * padding, picture[2] + 2 * padding};
+  return {picture[0], picture[1] + padding.rows(), picture[2] + padding.cols()};
 }
 
 NetworkShape patches_shape(const Operands& in) {
@@ -283,6 +293,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"tanh", same_shape},
       {"relu", same_shape},
       {"multiply", sum_shape},
+      {"divide", sum_shape},
       {"rope", rope_shape},
       {"convolution", convolution_shape},
       {"max_pool", pool_shape},
@@ -294,6 +305,14 @@ const std::map<std::string_view, Rule>& rules() {
 }
 
 }  // namespace
+
+hw::Padding padding_of(const NetworkNode& node) {
+  if (!node.attributes.contains("padding")) return {};
+  const nlohmann::json& value = node.attributes.at("padding");
+  if (!value.is_array()) return hw::Padding::on_all_sides(value.get<std::uint8_t>());
+  const auto side = [&](std::size_t i) { return value.at(i).get<std::uint8_t>(); };
+  return {side(0), side(1), side(2), side(3)};
+}
 
 NetworkShape result_shape(const NetworkNode& node, const std::vector<NetworkShape>& operands,
                           const std::function<void(const std::string&)>& fail) {

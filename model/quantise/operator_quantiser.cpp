@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "hw/function/divide.h"
 #include "hw/number/integer.h"
 #include "model/metadata/datapath_metadata.h"
 #include "model/quantise/quantise_layers.h"
@@ -22,6 +23,8 @@ using nlohmann::ordered_json;
 constexpr unsigned kSumBits = 16;
 /// Fraction bits of the codes of pictures: a sample's weight and the addend have them.
 constexpr unsigned kPictureShift = 20;
+/// Of a quotient, before it gets 8.
+constexpr unsigned kQuotientBits = 16;
 
 class OperatorQuantiser {
  public:
@@ -41,7 +44,15 @@ class OperatorQuantiser {
     for (std::size_t i = 0; i < calibration.count; ++i) {
       for (const auto& [value, picture] : network.run(calibration.image(i))) {
         double& largest = largest_[value];
-        for (const double element : picture.values) largest = std::max(largest, std::fabs(element));
+        for (const double element : picture.values) {
+          if (!std::isfinite(element)) {
+            throw hw::InputError(
+                fmt::format("{}: value '{}': no finite number in calibration "
+                            "picture {}, expected no division by zero",
+                            hw::printable(file_.path()), hw::printable(value), i));
+          }
+          largest = std::max(largest, std::fabs(element));
+        }
       }
     }
     for (const NetworkNode& node : file_.document().nodes) {
@@ -117,6 +128,7 @@ class OperatorQuantiser {
     if (node.is("normalise")) return normalise(node);
     if (node.is("convolution")) return convolution(node);
     if (node.is("add")) return add(node);
+    if (node.is("divide")) return divide(node);
     if (node.is("average_pool")) {
       const double pixels =
           node.attributes.at("rows").get<double>() * node.attributes.at("cols").get<double>();
@@ -217,6 +229,20 @@ class OperatorQuantiser {
                      {{"factor", factor(node.name, identity_scale / stream)}});
     const double out = range_of(node.output) / kLargestCode;
     emit(node, "requantise", {sum}, out, {{"factor", factor(node.name, stream / out)}});
+  }
+
+  /// Quotients with as many bits as s16 has room for in the calibration set, then 8 bits.
+  void divide(const NetworkNode& node) {
+    const double unit = scale(node) / scale(node, 1);  // of the quotient of two codes
+    const double room = static_cast<double>(hw::symmetric_range(kQuotientBits).hi);
+    const double bits = std::floor(std::log2(room * unit / range_of(node.output)));
+    const auto shift =
+        static_cast<int>(std::clamp(bits, 0.0, static_cast<double>(hw::kMaxDivideShift)));
+    const double wide = std::ldexp(unit, -shift), out = range_of(node.output) / kLargestCode;
+    const std::string quotient =
+        writer_.node(node.name + ".wide", "divide", {node.inputs[0], node.inputs[1]},
+                     {"s16", shape(node), wide}, {{"shift", shift}});
+    emit(node, "requantise", {quotient}, out, {{"factor", factor(node.name, wide / out)}});
   }
 
   const NetworkFile& file_;

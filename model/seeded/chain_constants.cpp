@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "hw/function/divide.h"
 #include "hw/function/silu.h"
 #include "hw/function/tanh.h"
 #include "model/integer/row_scales.h"
@@ -85,6 +86,7 @@ void ChainConstants::fill(ChainNode& node) {
   if (of.is("layer_norm")) return fill_norm(node);
   if (of.is("attention")) return fill_attention(node);
   if (of.is("multiply")) return fill_product(node);
+  if (of.is("divide")) return fill_quotient(node);
   if (of.is("average_pool")) return fill_mean(node);
   if (of.is("gelu")) return fill_gelu(node);
   if (of.is("max_pool") || of.is("pad")) {
@@ -161,6 +163,13 @@ void ChainConstants::fill_product(ChainNode& node) const {
   const double shift = node.type == "s16" ? std::log2(product / spread(node.type)) : 0.0;
   set(node, "shift", std::max(0L, std::lround(shift)));
   node.deviation = std::ldexp(product, -node.attributes.value("shift", 0));
+}
+
+void ChainConstants::fill_quotient(ChainNode& node) const {
+  const double quotient = node.operands[0]->deviation / node.operands[1]->deviation;
+  const double shift = std::log2(spread(type_or(node, "s16")) / quotient);
+  set(node, "shift", std::clamp(std::lround(shift), 0L, long{hw::kMaxDivideShift}));
+  node.deviation = std::ldexp(quotient, node.attributes.value("shift", 0));
 }
 
 void ChainConstants::fill_mean(ChainNode& node) const {

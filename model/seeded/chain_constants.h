@@ -56,6 +56,7 @@ class ChainConstants {
   void fill_norm(ChainNode& node);
   void fill_attention(ChainNode& node) const;
   void fill_product(ChainNode& node) const;
+  void fill_quotient(ChainNode& node) const;
   void fill_mean(ChainNode& node) const;
   [[nodiscard]] double spread(const std::string& type) const;
 

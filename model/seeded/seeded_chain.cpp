@@ -234,6 +234,12 @@ class ChainReader {
     }
   }
 
+  /// A list of four entries that all count.
+  template <typename Counts>
+  static bool are_sides(const toml::array* list, Counts counts) {
+    return list != nullptr && list->size() == 4 && std::all_of(list->begin(), list->end(), counts);
+  }
+
   /// Sizes of weights are keys of a node here.
   [[nodiscard]] static std::vector<std::string_view> size_keys(const NetworkNode& node) {
     if (node.is("linear")) return {"outputs"};
@@ -249,13 +255,20 @@ class ChainReader {
       const std::string name(attribute.name);
       if (const toml::node* node = draft.table->get(name)) {
         draft.attributes[name] = json_of(*node);
-        if (attribute.kind == OpAttribute::Kind::kCount) {
-          const auto* value = node->as_integer();
-          if (value == nullptr || static_cast<double>(value->get()) < attribute.low ||
-              static_cast<double>(value->get()) > attribute.high) {
-            fail(*node, fmt::format("{}: found {}, expected a whole number from {} to {}", name,
-                                    hw::found_text(*node), attribute.low, attribute.high));
-          }
+        const auto counts = [&](const toml::node& entry) {
+          const auto* value = entry.as_integer();
+          return value != nullptr && static_cast<double>(value->get()) >= attribute.low &&
+                 static_cast<double>(value->get()) <= attribute.high;
+        };
+        if (attribute.kind == OpAttribute::Kind::kCount && !counts(*node)) {
+          fail(*node, fmt::format("{}: found {}, expected a whole number from {} to {}", name,
+                                  hw::found_text(*node), attribute.low, attribute.high));
+        }
+        if (attribute.kind == OpAttribute::Kind::kSides && !counts(*node) &&
+            !are_sides(node->as_array(), counts)) {
+          fail(*node, fmt::format("{}: found {}, expected a whole number from {} to {} or four of "
+                                  "them: [top, left, bottom, right]",
+                                  name, hw::found_text(*node), attribute.low, attribute.high));
         }
         if (attribute.kind == OpAttribute::Kind::kFlag && node->as_boolean() == nullptr) {
           fail(*node, fmt::format("{}: expected true or false", name));

@@ -72,7 +72,7 @@ class SeededResNet {
     IntegerConvolution of;
     of.window.kernel_rows = of.window.kernel_cols = static_cast<std::uint16_t>(layer.kernel);
     of.window.stride = static_cast<std::uint16_t>(layer.stride);
-    of.window.padding = static_cast<std::uint16_t>(layer.kernel / 2);
+    of.window.padding = hw::Padding::on_all_sides(static_cast<std::uint8_t>(layer.kernel / 2));
     of.window.height = of.window.width = from.side;
     of.window.channels = from.channels;
     of.linear = linear(name, of.window.cols(), layer.outputs, from.deviation, kOperandDeviation);
@@ -87,7 +87,7 @@ class SeededResNet {
     window.gather = hw::Gather::kMaximum;
     window.kernel_rows = window.kernel_cols = 3;
     window.stride = 2;
-    window.padding = 1;
+    window.padding = hw::Padding::on_all_sides(1);
     window.height = window.width = at_.side;
     window.channels = at_.channels;
     at_.view =

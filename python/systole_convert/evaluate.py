@@ -61,11 +61,17 @@ def _patches(node: Node, x: list[Array]) -> Any:
     )
 
 
+def _around(node: Node) -> list[tuple[int, int]]:
+    """What `padding` adds before and after each axis of a picture."""
+    p = node.attributes.get("padding", 0)
+    top, left, bottom, right = p if isinstance(p, list) else [p] * 4
+    return [(0, 0), (top, bottom), (left, right)]
+
+
 def _places(node: Node, x: Array, rows: int, cols: int, outside: float) -> Array:
     """[channels, height, width, rows, cols] of what a window sees of a picture."""
-    p = node.attributes.get("padding", 0)
     stride = node.attributes.get("stride", 1)
-    padded = np.pad(x, ((0, 0), (p, p), (p, p)), constant_values=outside)
+    padded = np.pad(x, _around(node), constant_values=outside)
     seen: Array = np.lib.stride_tricks.sliding_window_view(padded, (rows, cols), (1, 2))
     return seen[:, ::stride, ::stride]
 
@@ -97,10 +103,11 @@ _OPS: dict[str, Any] = {
     "convolution": lambda node, x, tokens: _convolution(node, x),
     "max_pool": lambda node, x, tokens: _pool(node, x, True),
     "average_pool": lambda node, x, tokens: _pool(node, x, False),
-    "pad": lambda node, x, tokens: np.pad(x[0], ((0, 0), *[(node.attributes["padding"],) * 2] * 2)),
+    "pad": lambda node, x, tokens: np.pad(x[0], _around(node)),
     "embedding": lambda node, x, tokens: x[1][x[0]],
     "positions": lambda node, x, tokens: x[0][node.attributes["offset"] :][:tokens],
     "add": lambda node, x, tokens: x[0] + x[1],
+    "divide": lambda node, x, tokens: x[0] / x[1],
     "add_table": lambda node, x, tokens: x[0] + x[1],
     "layer_norm": lambda node, x, tokens: _layer_norm(node, x),
     "linear": lambda node, x, tokens: x[0] @ x[1].T + (x[2] if len(x) > 2 else 0.0),

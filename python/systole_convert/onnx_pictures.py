@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ OPERATORS = frozenset(
         "AveragePool",
         "BatchNormalization",
         "Conv",
+        "Div",
         "Dropout",
         "Flatten",
         "Gemm",
@@ -36,6 +38,7 @@ OPERATORS = frozenset(
 )
 _POOLS = frozenset(["AveragePool", "BatchNormalization", "GlobalAveragePool", "MaxPool", "Pad"])
 _SAME = ("Dropout", "Flatten", "Identity", "Reshape")
+_AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 _MOST_SIDE = 255
 
 
@@ -47,6 +50,27 @@ def is_convolutional(graph: OnnxGraph) -> bool:
 
 def convert(graph: OnnxGraph, name: str) -> Network:
     return _Converter(graph, name).run()
+
+
+@dataclass
+class _Place:
+    """Where a window moves: its stride, and padding [top, left, bottom, right]."""
+
+    stride: int = 1
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def attributes(self) -> dict[str, Any]:
+        return {"stride": self.stride, "padding": _padding(self.padding)}
+
+    def around(self) -> tuple[int, int]:
+        """Rows and columns that padding adds."""
+        top, left, bottom, right = self.padding
+        return top + bottom, left + right
+
+
+def _padding(sides: tuple[int, int, int, int]) -> int | list[int]:
+    """As a network file has it: one number where all sides have it."""
+    return sides[0] if len(set(sides)) == 1 else list(sides)
 
 
 @dataclass
@@ -96,8 +120,10 @@ class _Converter:
         if op.type in _SAME:
             return self.same(op)
         if op.type == "Add":
-            return self.added(op)
-        if op.type in ("Conv", "Gemm", "MatMul", "BatchNormalization"):
+            return self.pair(op, "add")
+        if op.type == "Div" and self.constant(op, 1) is None:
+            return self.pair(op, "divide")
+        if op.type in ("Conv", "Gemm", "MatMul", "BatchNormalization", "Div"):
             return self.layered(op)
         if op.type == "Relu":
             x = self.x(op)
@@ -154,28 +180,31 @@ class _Converter:
                 raise self.graph.fail(op, f"to {shape}, expected [1, -1]")
         return x
 
-    def added(self, op: Op) -> str:
+    def pair(self, op: Op, kind: str) -> str:
         a, b = self.x(op, 0), self.x(op, 1)
         if self.net.shape(a) != self.net.shape(b):
             raise self.graph.fail(
                 op, f"of {self.net.shape(a)} and {self.net.shape(b)}, expected equal shapes"
             )
-        return self.net.node(self.name(op), "add", [a, b], self.net.shape(a))
+        return self.net.node(self.name(op), kind, [a, b], self.net.shape(a))
 
     def layered(self, op: Op) -> str:
         x, channels, height, width = self.picture(op)
-        place = {"stride": 1, "padding": 0}
+        place = _Place()
         groups = 1
         if op.type == "Conv":
             groups = int(op.attributes.get("group", 1))
             weight = self.needed(op, 1)
             if weight.ndim != 4:
                 raise self.graph.fail(op, f"weights of {weight.ndim} axes, expected 4")
-            place = self.place(op, weight.shape[2], weight.shape[3])
+            place = self.place(op, (height, width), (weight.shape[2], weight.shape[3]))
             layer = self.layer(weight, self.constant(op, 2))
         elif op.type == "BatchNormalization":
             groups = channels
             layer = self.normed(op, self.layer(np.ones((channels, 1, 1, 1)), None))
+        elif op.type == "Div":
+            groups = channels
+            layer = self.divided(op, self.layer(np.ones((channels, 1, 1, 1)), None))
         else:
             layer = self.dense(op, (channels, height, width))
         last = op
@@ -186,6 +215,10 @@ class _Converter:
         after = self.only_reader(last, "Add") if op.type == "MatMul" else None
         if after is not None and self.addend(after) is not None:
             layer.bias = layer.bias + np.asarray(self.addend(after)).reshape(-1)
+            last = self.skip(after)
+        after = self.only_reader(last, "Div") if op.type != "Div" else None
+        if after is not None and self.constant(after, 1) is not None:
+            layer = self.divided(after, layer)
             last = self.skip(after)
         if layer.weight.shape[1] * groups != channels:
             raise self.graph.fail(
@@ -203,7 +236,7 @@ class _Converter:
         ]
         shape = [weights.shape[0], *self.sides((height, width), weights.shape[2:], place, op)]
         more = {} if groups == 1 else {"groups": groups}
-        result = self.net.node(name, "convolution", inputs, shape, **place, **more)
+        result = self.net.node(name, "convolution", inputs, shape, **place.attributes(), **more)
         self.values[last.outputs[0]] = result
         return result
 
@@ -235,6 +268,19 @@ class _Converter:
             layer.weight * factor[:, None, None, None], (layer.bias - mean) * factor + shift
         )
 
+    def divided(self, op: Op, layer: _Layer) -> _Layer:
+        """A layer whose result is divided by a constant, one for all channels or one for each."""
+        divisor = self.needed(op, 1).astype(np.float64)
+        by_channel = divisor.ndim in (3, 4) and divisor.shape[-3:] == (layer.bias.size, 1, 1)
+        if divisor.size != 1 and not by_channel:
+            raise self.graph.fail(
+                op, f"by {list(divisor.shape)}, expected a number or one for each channel"
+            )
+        if not np.all(np.isfinite(divisor)) or np.any(divisor == 0):
+            raise self.graph.fail(op, "by zero or no number, expected divisors that are not 0")
+        factor = 1 / np.broadcast_to(divisor.reshape(-1), layer.bias.shape)
+        return _Layer(layer.weight * factor[:, None, None, None], layer.bias * factor)
+
     def dense(self, op: Op, shape: tuple[int, int, int]) -> _Layer:
         """A layer of all pixels: one whose window is the whole picture."""
         weight = self.needed(op, 1)
@@ -255,30 +301,48 @@ class _Converter:
         bias = None if bias is None else np.broadcast_to(bias.reshape(-1), (weight.shape[0],))
         return self.layer(weight.reshape(weight.shape[0], *shape), bias)
 
-    def place(self, op: Op, rows: int, cols: int) -> dict[str, int]:
-        """Stride and padding, which have to be the same on all sides."""
+    def place(self, op: Op, sides: tuple[int, int], window: tuple[int, int]) -> _Place:
+        """Stride, which has to be the same in both directions, and padding."""
         found = op.attributes
-        if max(rows, cols) > _MOST_SIDE:
-            raise self.graph.fail(op, f"a window of {rows} x {cols}, expected at most {_MOST_SIDE}")
+        if max(window) > _MOST_SIDE:
+            raise self.graph.fail(
+                op, f"a window of {window[0]} x {window[1]}, expected at most {_MOST_SIDE}"
+            )
         if any(size != 1 for size in found.get("dilations", [])):
             raise self.graph.fail(op, f"dilations {list(found['dilations'])}, expected 1")
-        automatic = found.get("auto_pad", b"NOTSET")
-        if automatic not in (b"NOTSET", b"VALID"):
-            raise self.graph.fail(op, f"auto_pad {automatic.decode()}, expected pads")
-        pads = list(found.get("pads", [0] * 4))
-        strides = list(found.get("strides", [1] * 2))
-        if len(set(pads)) != 1 or len(set(strides)) != 1:
+        strides = [int(size) for size in found.get("strides", [1] * 2)]
+        if len(set(strides)) != 1:
+            raise self.graph.fail(op, f"strides {strides}, expected the same in both directions")
+        automatic = found.get("auto_pad", b"NOTSET").decode()
+        if automatic not in _AUTOMATIC:
+            raise self.graph.fail(op, f"auto_pad {automatic}, expected {', '.join(_AUTOMATIC)}")
+        if automatic.startswith("SAME"):
+            return _Place(strides[0], self.same_sides(sides, window, strides[0], automatic))
+        pads = [int(size) for size in found.get("pads", [0] * 4)] if automatic == "NOTSET" else [0] * 4
+        if len(pads) != 4 or min(pads) < 0 or max(pads) > _MOST_SIDE:
             raise self.graph.fail(
-                op, f"pads {pads} and strides {strides}, expected the same on all sides"
+                op, f"pads {pads}, expected [top, left, bottom, right] from 0 to {_MOST_SIDE}"
             )
-        return {"stride": int(strides[0]), "padding": int(pads[0])}
+        return _Place(strides[0], (pads[0], pads[1], pads[2], pads[3]))
+
+    def same_sides(
+        self, sides: tuple[int, int], window: tuple[int, int], stride: int, automatic: str
+    ) -> tuple[int, int, int, int]:
+        """Padding with which a result has as many pixels as its input, or a stride-th of them."""
+        less, more = [], []
+        for side, size in zip(sides, window, strict=True):
+            total = max((math.ceil(side / stride) - 1) * stride + size - side, 0)
+            less.append(total // 2)
+            more.append(total - total // 2)
+        before, after = (less, more) if automatic == "SAME_UPPER" else (more, less)
+        return before[0], before[1], after[0], after[1]
 
     def sides(
-        self, sides: tuple[int, int], window: tuple[int, ...], place: dict[str, int], op: Op
+        self, sides: tuple[int, int], window: tuple[int, ...], place: _Place, op: Op
     ) -> list[int]:
         found = [
-            (side + 2 * place["padding"] - size) // place["stride"] + 1
-            for side, size in zip(sides, window, strict=True)
+            (side + around - size) // place.stride + 1
+            for side, around, size in zip(sides, place.around(), window, strict=True)
         ]
         if min(found) < 1:
             raise self.graph.fail(op, f"a window of {list(window)} on {list(sides)} pixels")
@@ -287,15 +351,16 @@ class _Converter:
     def window(self, op: Op) -> str:
         x, channels, height, width = self.picture(op)
         if op.type == "Pad":
-            padding = self.zeros_around(op)
-            shape = [channels, height + 2 * padding, width + 2 * padding]
-            return (
-                self.net.node(self.name(op), "pad", [x], shape, padding=padding) if padding else x
-            )
+            zeros = self.zeros_around(op)
+            rows, cols = _Place(1, zeros).around()
+            if not any(zeros):
+                return x
+            shape = [channels, height + rows, width + cols]
+            return self.net.node(self.name(op), "pad", [x], shape, padding=_padding(zeros))
         if op.type in ("GlobalAveragePool", "ReduceMean"):
             if op.type == "ReduceMean":
                 self.check_axes(op)
-            rows, cols, place = height, width, {"stride": 1, "padding": 0}
+            rows, cols, place = height, width, _Place()
             if max(rows, cols) > _MOST_SIDE:
                 raise self.graph.fail(
                     op, f"of {rows} x {cols} pixels, expected at most {_MOST_SIDE}"
@@ -305,15 +370,16 @@ class _Converter:
             if len(kernel) != 2 or op.attributes.get("ceil_mode", 0) or len(op.outputs) != 1:
                 raise self.graph.fail(op, "expected a kernel of two sides, floors and one result")
             rows, cols = kernel
-            place = self.place(op, rows, cols)
-            if place["padding"] >= min(rows, cols):
-                raise self.graph.fail(op, f"padding {place['padding']} of a window {kernel}")
+            place = self.place(op, (height, width), (rows, cols))
+            top, left, bottom, right = place.padding
+            if max(top, bottom) >= rows or max(left, right) >= cols:
+                raise self.graph.fail(op, f"padding {list(place.padding)} of a window {kernel}")
             counted = op.attributes.get("count_include_pad", 0)
-            if op.type == "AveragePool" and place["padding"] and not counted:
+            if op.type == "AveragePool" and any(place.padding) and not counted:
                 raise self.graph.fail(op, "means without the padding, expected count_include_pad 1")
         shape = [channels, *self.sides((height, width), (rows, cols), place, op)]
         kind = "max_pool" if op.type == "MaxPool" else "average_pool"
-        return self.net.node(self.name(op), kind, [x], shape, rows=rows, cols=cols, **place)
+        return self.net.node(self.name(op), kind, [x], shape, rows=rows, cols=cols, **place.attributes())
 
     def check_axes(self, op: Op) -> None:
         axes = op.attributes.get("axes")
@@ -322,7 +388,7 @@ class _Converter:
         if sorted(axis % 4 for axis in axes) != [2, 3]:
             raise self.graph.fail(op, f"axes {list(axes)}, expected height and width")
 
-    def zeros_around(self, op: Op) -> int:
+    def zeros_around(self, op: Op) -> tuple[int, int, int, int]:
         pads = op.attributes.get("pads")
         if pads is None:
             pads = [int(size) for size in self.needed(op, 1)]
@@ -330,9 +396,9 @@ class _Converter:
         filled = op.attributes.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
         plain = len(op.inputs) < 4 and op.attributes.get("mode", b"constant") == b"constant"
         outer = len(pads) == 8 and not any(pads[i] for i in (0, 1, 4, 5))
-        inner = {pads[i] for i in (2, 3, 6, 7)} if outer else set()
-        if not plain or filled != 0 or len(inner) != 1 or min(inner) < 0 or max(inner) > _MOST_SIDE:
+        sides = [int(pads[i]) for i in (2, 3, 6, 7)] if outer else []
+        if not plain or filled != 0 or not sides or min(sides) < 0 or max(sides) > _MOST_SIDE:
             raise self.graph.fail(
-                op, f"pads {list(pads)}, expected as many zeros on all sides of the pictures"
+                op, f"pads {list(pads)}, expected zeros around the pictures, at most {_MOST_SIDE}"
             )
-        return int(inner.pop())
+        return sides[0], sides[1], sides[2], sides[3]

@@ -23,9 +23,10 @@ OPERANDS = {"add": ANY, "sub": ANY, "mul": ANY, "mask": "channel row tensor imme
             "layer_norm_apply": "channel", "rms_norm_apply": "channel", "rope": "tensor",
             "divide_row_sum": "row", "quantise_row": "row", "clamp": "immediate", "relu": "immediate",
             "gelu": "immediate", "silu": "immediate", "exp": "immediate", "softmax": "immediate",
-            "tanh": "immediate"}
+            "tanh": "immediate", "divide": ANY}
 LIMITS = {"add": 2, "sub": 2, "mul": 1, "requantise": 2, "clamp": 0, "gelu": 5, "silu": 5,
-          "layer_norm": 2, "layer_norm_apply": 2, "rms_norm_apply": 2, "rope": 1, "tanh": 5}  # place of lo
+          "layer_norm": 2, "layer_norm_apply": 2, "rms_norm_apply": 2, "rope": 1, "tanh": 5,
+          "divide": 1}  # place of lo
 FRACTION_BITS = [8, 8, 10, 4]
 
 
@@ -100,6 +101,13 @@ def softmax(case):
     return codes + [0] * (COLUMNS - len(codes))
 
 
+def quotient(x, y, imm, mode):
+    """By zero: as far as the limits go."""
+    if y == 0:
+        return (x > 0) * HIGHEST + (x < 0) * LOWEST
+    return rounded(Fraction(x * 2**imm[0], y), mode)
+
+
 def norm(case):
     op, imm = case["stage"], case["imm"]
     x = [signed(value, 24) for value in case["in"]]
@@ -157,6 +165,8 @@ def results(case):
         return [a + b if op == "add" else a - b for a, b in zip(x, y)]
     if op == "mul":
         return [scaled(a * b, 1, imm[0], mode) for a, b in zip(x, operand(case, 3))]
+    if op == "divide":
+        return [quotient(a, b, imm, mode) for a, b in zip(x, operand(case, 3))]
     if op == "mask":
         passes = operand(case, 0)
         if case["operand"] == "immediate":
@@ -253,6 +263,9 @@ class Draw:
             return self.random.choice([[0, 0], self.factor()]) + self.limits() + value
         if op == "mul":
             return [self.random.randint(0, 34)] + self.limits() + value
+        if op == "divide":
+            return ([self.random.randint(0, 31)] + self.limits()
+                    + [value[0] or 1 if kind == "immediate" else 0])
         if op == "gelu":
             scale = 2**-self.random.randint(3, 12) / math.sqrt(2)
             unit = math.floor(-1 / (0.2888 * scale**2))
@@ -300,7 +313,7 @@ class Draw:
         case = {"stage": op, "operand": kind, "rounding": "half_up", "side": "none",
                 "imm": self.immediates(op, kind, in_bits), "continues": False,
                 "valid_cols": COLUMNS}
-        if op in ("add", "sub", "requantise", "mul", "rope"):
+        if op in ("add", "sub", "requantise", "mul", "rope", "divide"):
             case["rounding"] = ROUNDINGS[number % 3]
         if op == "softmax":
             case["imm"][0] = number % 3
@@ -316,6 +329,8 @@ class Draw:
         if kind == "tensor":
             case["tensor"] = self.random.choice(list(TENSORS))
             case["y"] = self.words(*TENSORS[case["tensor"]])
+            if op == "divide":
+                case["y"][number % COLUMNS] = 0
             if op == "mask":
                 case["y"] = [x if self.random.random() < 0.5 else 0 for x in case["y"]]
         if op in ("softmax", "mask") and kind == "immediate":
@@ -334,7 +349,9 @@ def drawn(draw, op, kind, number):
     while True:
         case = draw.case(op, kind, number)
         compute(case)
-        if op == "mask" or len(set(case["out"])) > COLUMNS // 2:
+        # A value over itself is a power of two.
+        few = op == "mask" or (op == "divide" and kind == "saved")
+        if few or len(set(case["out"])) > COLUMNS // 2:
             return case
 
 
@@ -347,6 +364,10 @@ def edges():
     for mode in ROUNDINGS:
         yield dict(base, stage="requantise", rounding=mode, imm=[3, 2, -127, 127], **{"in": ties})
         yield dict(base, stage="mul", rounding=mode, imm=[2, -127, 127, 3], **{"in": ties})
+        for y in (4, -4, 6, -6):
+            yield dict(base, stage="divide", rounding=mode, imm=[1, -127, 127, y], **{"in": ties})
+        for y in (1, -1, LOWEST, HIGHEST):
+            yield dict(base, stage="divide", rounding=mode, imm=[31, LOWEST, HIGHEST, y], **{"in": ends})
     yield dict(base, stage="clamp", imm=[-128, 126], **{"in": ends})
     yield dict(base, stage="relu", imm=[], **{"in": ends})
     yield dict(base, stage="add", imm=[0, 0, 0, 0, 1], **{"in": ends})

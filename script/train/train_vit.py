@@ -97,14 +97,18 @@ def start_random(seed):
     return torch.Generator().manual_seed(seed)
 
 
-def train_and_write(arguments, model, data, generator, penalty=None, notes=None, vary=augment):
+def train_and_write(arguments, model, data, generator, penalty=None, notes=None, vary=augment,
+                    last=None):
     """Trains on `data` (see load_tensors), writes the checkpoint and prints its test accuracy.
 
-    `arguments` come from add_training_arguments; `notes` is metadata beside the model's own.
+    `arguments` come from add_training_arguments; `notes` is metadata beside the model's own. `last()` is
+    called after the last step.
     """
     inputs, labels, test_inputs, test_labels = data
     start = time.time()
     fit(model, inputs, labels, arguments.epochs, arguments.rate, generator, penalty, vary)
+    if last:
+        last()
     wall = time.time() - start
 
     tensors = model.checkpoint_tensors()

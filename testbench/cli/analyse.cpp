@@ -130,7 +130,10 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.length = text_length(network.name, shape.positions, options.size.length);
     return network;
   }
-  if (kind == model::ModelKind::kIntegerSeq2Seq) refuse_encoder_decoder(options.model);
+  if (kind == model::ModelKind::kIntegerSeq2Seq) {
+    network.name = model::load_integer_seq2seq(path).name;
+    return network;
+  }
   if (kind == model::ModelKind::kIntegerLlama) {
     throw hw::InputError(hw::printable(options.model) +
                          ": a Llama of a file, expected its shape by name: smollm2-135m");
@@ -156,9 +159,11 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
   return network;
 }
 
-bool is_convolutional(const AnalyseOptions& options) {
-  if (is_shape_name(options.model)) return size_of(options).resnet.has_value();
-  return model::model_kind(model::find_model(options.model)) == model::ModelKind::kIntegerOperators;
+/// Whether the network is a stack of Transformer blocks of one kind.
+bool has_closed_forms(const AnalyseOptions& options) {
+  if (is_shape_name(options.model)) return !size_of(options).resnet;
+  const model::ModelKind kind = model::model_kind(model::find_model(options.model));
+  return kind != model::ModelKind::kIntegerOperators && kind != model::ModelKind::kIntegerSeq2Seq;
 }
 
 model::Graph graph_of(const AnalyseOptions& options, const hw::Machine& machine) {
@@ -198,13 +203,13 @@ int run(const AnalyseOptions& options) {
   if (!options.product.empty()) return compare(options);
   const PlotWriter plots(options.plots);
   const AnalysedNetwork network = network_of(options);
-  // Closed forms are those of Transformers.
   std::optional<CostReport> costs;
-  if (!is_convolutional(options)) {
+  if (has_closed_forms(options)) {
     costs = analyse(network);
   } else if (!options.has_machine()) {
-    throw hw::InputError("analyse: " + network.name +
-                         ": closed forms are those of Transformers, expected --machine");
+    throw hw::InputError(
+        "analyse: " + network.name +
+        ": closed forms are those of Transformers of one part, expected --machine");
   }
   std::optional<EstimateReport> estimates;
   std::optional<BoundReport> bound;

@@ -125,20 +125,6 @@ Accuracy measure_accuracy(const model::IntegerText& text, const std::string& che
 
 namespace {
 
-/// Counts the rows of logits whose largest element is the token after that of the row.
-template <typename T>
-std::size_t right_tokens(const std::vector<T>& logits, const std::vector<std::int32_t>& target,
-                         std::int32_t end) {
-  const std::size_t columns = logits.size() / target.size();
-  std::size_t right = 0;
-  for (std::size_t t = 0; t < target.size(); ++t) {
-    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(t * columns);
-    const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(columns)) - row;
-    if (best == (t + 1 < target.size() ? target[t + 1] : end)) ++right;
-  }
-  return right;
-}
-
 std::size_t count_tokens(const model::TextPairs& texts) {
   return std::accumulate(texts.target.valid.begin(), texts.target.valid.end(), std::size_t{0});
 }
@@ -155,10 +141,10 @@ double integer_accuracy(const model::IntegerSeq2Seq& network, const model::TextP
         model::make_seq2seq_graph(network, static_cast<std::uint32_t>(source.size()),
                                   static_cast<std::uint32_t>(target.size()));
     model::Reference reference(graph, {true, false});
-    reference.set_input("embedding", model::embed_tokens(network.encoder, source));
-    reference.set_input(model::kTargetEmbedding, model::embed_tokens(network.decoder, target));
+    reference.set_input(model::kSourceEmbedding, model::embed_pair(network, source, target));
     reference.run();
-    right += right_tokens(reference.values("logits"), target, network.tokens.end);
+    right += right_tokens(reference.values("logits"), network.decoder.shape.vocabulary, target,
+                          network.tokens.end);
     if (progress) progress(i + 1);
   }
   return static_cast<double>(right) / static_cast<double>(count_tokens(texts));
@@ -183,8 +169,8 @@ Accuracy measure_accuracy(const model::IntegerSeq2Seq& network, const std::strin
   std::size_t right = 0;
   for (std::size_t i = 0; i < texts.source.count; ++i) {
     const std::vector<std::int32_t> target = texts.target.text(i).trimmed().ids;
-    right += right_tokens(real.logits(texts.source.text(i).trimmed().ids, target), target,
-                          checkpoint.tokens.end);
+    right += right_tokens(real.logits(texts.source.text(i).trimmed().ids, target),
+                          network.decoder.shape.vocabulary, target, checkpoint.tokens.end);
   }
   Accuracy accuracy;
   accuracy.inputs = count_tokens(texts);

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "model/build/operator_graph.h"
 #include "model/data/dataset.h"
@@ -54,6 +57,20 @@ inline constexpr double kLargestLoss = 0.006;
 [[nodiscard]] Accuracy measure_accuracy(const model::IntegerText& text,
                                         const std::string& checkpoint_path,
                                         const model::TokenIds& texts);
+
+/// How many rows of logits, `columns` each, are largest where the next token of `target` is, or
+/// after its last one `end`. Rows beyond the target do not count.
+template <typename T>
+[[nodiscard]] std::size_t right_tokens(const std::vector<T>& logits, std::size_t columns,
+                                       const std::vector<std::int32_t>& target, std::int32_t end) {
+  std::size_t right = 0;
+  for (std::size_t t = 0; t < target.size(); ++t) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(t * columns);
+    const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(columns)) - row;
+    if (best == (t + 1 < target.size() ? target[t + 1] : end)) ++right;
+  }
+  return right;
+}
 
 /// The same for an encoder-decoder: of the tokens of all targets, the end of each text included,
 /// those that are the likeliest after the right ones before them.

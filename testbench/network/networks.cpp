@@ -15,6 +15,7 @@
 #include "model/build/encoder_graph.h"
 #include "model/build/host_operators.h"
 #include "model/build/llama_graph.h"
+#include "model/build/seq2seq_graph.h"
 #include "model/build/text_graph.h"
 #include "model/float/float_vit.h"
 #include "model/graph/elements.h"
@@ -94,21 +95,12 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
   require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
 }
 
-void refuse_encoder_decoder(const std::string& model) {
-  throw hw::InputError(hw::printable(model) +
-                       ": an encoder-decoder, which systole generate runs, expected another "
-                       "network");
-}
-
 Network read_network(const std::string& name_or_path, const hw::Machine& machine,
                      const std::string& mask) {
   const std::string path = model::find_model(name_or_path);
   const model::ModelKind kind = model::model_kind(path);
   if (kind == model::ModelKind::kIntegerLayers) {
     return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
-  }
-  if (kind == model::ModelKind::kIntegerSeq2Seq) {
-    refuse_encoder_decoder(name_or_path);
   }
   if (kind == model::ModelKind::kIntegerOperators) {
     if (!mask.empty()) {
@@ -120,6 +112,16 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
         model::make_operator_network(model::NetworkFile(model::Safetensors::open(path))), machine);
   }
   Network network;
+  if (kind == model::ModelKind::kIntegerSeq2Seq) {
+    if (!mask.empty()) {
+      throw hw::InputError("--mask: " + hw::printable(name_or_path) +
+                           " is an encoder-decoder, expected a network of one part");
+    }
+    network.seq2seq = model::load_integer_seq2seq(path);
+    check_datapath(name_or_path, machine, network.seq2seq->encoder.encoder.datapath);
+    network.name = network.seq2seq->name;
+    return network;
+  }
   if (kind == model::ModelKind::kIntegerLlama) {
     if (!mask.empty()) {
       throw hw::InputError("--mask: " + hw::printable(name_or_path) +
@@ -156,6 +158,16 @@ void set_text_length(Network& network, std::uint32_t length, const hw::Machine& 
 
 void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
   network.graph = model::for_machine(model::make_llama_graph(*network.llama, length), machine);
+}
+
+void set_pair_length(Network& network, std::uint32_t source, std::uint32_t target,
+                     const hw::Machine& machine) {
+  network.graph =
+      model::for_machine(model::make_seq2seq_graph(*network.seq2seq, source, target), machine);
+}
+
+std::uint32_t pair_positions(const model::IntegerSeq2Seq& network) {
+  return std::min(network.encoder.shape.positions, network.decoder.shape.positions);
 }
 
 Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
@@ -230,6 +242,12 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
   if (network.llama) {
     const std::uint32_t positions = network.llama->shape.positions;
     set_llama_length(network, text_length(network.name, positions, options.length), machine);
+    rest.length.reset();
+  }
+  if (network.seq2seq) {
+    const std::uint32_t length =
+        text_length(network.name, pair_positions(*network.seq2seq), options.length);
+    set_pair_length(network, length, length, machine);
     rest.length.reset();
   }
   require_no_size(name_or_path, rest);

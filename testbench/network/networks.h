@@ -10,6 +10,7 @@
 #include "model/data/dataset.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_llama.h"
+#include "model/integer/integer_seq2seq.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 #include "model/text/token_ids.h"
@@ -21,9 +22,10 @@ namespace systole::testbench {
 struct Network {
   std::string name;
   model::Graph graph;
-  std::optional<model::IntegerVit> vit;      ///< of a file, a vision model
-  std::optional<model::IntegerText> text;    ///< of a file, a text network
-  std::optional<model::IntegerLlama> llama;  ///< of a file, a Llama
+  std::optional<model::IntegerVit> vit;          ///< of a file, a vision model
+  std::optional<model::IntegerText> text;        ///< of a file, a text network
+  std::optional<model::IntegerLlama> llama;      ///< of a file, a Llama
+  std::optional<model::IntegerSeq2Seq> seq2seq;  ///< of a file, an encoder-decoder
   /// Of a file of any operators: how pictures become its input, which else has seeded codes.
   std::optional<model::PictureInput> pictures;
   std::optional<NetworkSize> size;  ///< of a mere shape, or of layers in a file
@@ -34,11 +36,8 @@ struct Network {
 /// InputError.
 [[nodiscard]] Network chain_network(const std::string& path, const hw::Machine& machine);
 
-/// Throws InputError: `model` runs with `systole generate` alone.
-[[noreturn]] void refuse_encoder_decoder(const std::string& model);
-
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
-/// text network or a Llama has no graph yet. `mask`: a file for load_keep() of
+/// text network, a Llama or an encoder-decoder has no graph yet. `mask`: a file for load_keep() of
 /// testbench/network/network_mask.h; empty: the masks that the model has. Throws InputError.
 [[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine,
                                    const std::string& mask = {});
@@ -50,6 +49,14 @@ void set_text_length(Network& network, std::uint32_t length, const hw::Machine& 
 
 /// Makes the graph of a Llama of a file that of prompts of `length` tokens, 1 to its positions.
 void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine);
+
+/// Makes the graph of an encoder-decoder that of texts of `source` and `target` tokens, both parts
+/// at once (model/build/seq2seq_graph.h).
+void set_pair_length(Network& network, std::uint32_t source, std::uint32_t target,
+                     const hw::Machine& machine);
+
+/// Tokens that both texts of an encoder-decoder may have.
+[[nodiscard]] std::uint32_t pair_positions(const model::IntegerSeq2Seq& network);
 
 /// Throws InputError if the machine's datapath cannot compute what `needed` says of model `name`.
 void check_datapath(const std::string& name, const hw::Machine& machine,
@@ -81,7 +88,8 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 
 /// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
 /// model that has its own. Of a text network the length alone may be given; it is otherwise
-/// kDefaultTextLength, or its positions if they are fewer.
+/// kDefaultTextLength, or its positions if they are fewer. Source and target of an encoder-decoder
+/// have the same.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
                                    const hw::Machine& machine, bool with_weights = true);
 

@@ -6,9 +6,11 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/build/seq2seq_graph.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/valid_keys.h"
 #include "model/text/token_ids.h"
+#include "testbench/network/accuracy.h"
 #include "testbench/network/tensors.h"
 
 namespace systole::testbench {
@@ -53,6 +55,13 @@ model::TokenIds read_texts(const RunRequest& request, const std::string& name,
   return model::load_token_ids(request.input, shape);
 }
 
+/// Commands of attention engines have one length.
+void refuse_padding_on_engines(const std::string& texts, const hw::Machine& machine) {
+  if (machine.attention.lines == 0) return;
+  throw hw::InputError(hw::printable(texts) + ": attention_mask: found padding, but " +
+                       machine.name + " has attention engines, expected texts without padding");
+}
+
 }  // namespace
 
 RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
@@ -75,9 +84,11 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
   } else {
     network_ = read_network(request.model, machine, request.mask);
     name_mask(request.mask);
-    if (network_.text || network_.llama) {
+    if (network_.text || network_.llama || network_.seq2seq) {
       if (network_.text) {
         take_texts(request, machine);
+      } else if (network_.seq2seq) {
+        take_pairs(request, machine);
       } else {
         take_prompts(request, machine);
       }
@@ -133,10 +144,7 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
                                  ids.valid.begin() + static_cast<std::ptrdiff_t>(count));
   if (std::any_of(valid.begin(), valid.end(),
                   [&](std::size_t tokens) { return tokens < ids.length; })) {
-    if (machine.attention.lines != 0 && !text.shape.encoder.causal) {
-      throw hw::InputError(hw::printable(request.input) + ": attention_mask: found padding, but " +
-                           machine.name + " has attention engines, expected texts without padding");
-    }
+    if (!text.shape.encoder.causal) refuse_padding_on_engines(request.input, machine);
     take_padding(std::move(valid), machine);
   }
 }
@@ -165,11 +173,60 @@ void RunSubject::take_prompts(const RunRequest& request, const hw::Machine& mach
   }
 }
 
+void RunSubject::take_pairs(const RunRequest& request, const hw::Machine& machine) {
+  const model::IntegerSeq2Seq& network = *network_.seq2seq;
+  require_no_size(request.model, request.size);
+  if (request.input.empty()) {
+    throw hw::InputError("--input: " + network.name +
+                         " is an encoder-decoder, expected a safetensors file with input_ids and "
+                         "decoder_input_ids");
+  }
+  const model::TextPairs texts = model::load_text_pairs(
+      request.input, network.encoder.shape, network.decoder.shape, network.tokens.begin);
+  const std::size_t count =
+      request.limit == 0 ? texts.source.count : std::min(request.limit, texts.source.count);
+  set_pair_length(network_, static_cast<std::uint32_t>(texts.source.length),
+                  static_cast<std::uint32_t>(texts.target.length), machine);
+  const hw::DType type = network_.graph.tensors[input_tensor(network_.graph)].type;
+  for (std::size_t i = 0; i < count; ++i) {
+    inputs_.push_back(embedding_bytes(
+        model::embed_pair(network, texts.source.text(i).ids, texts.target.text(i).ids), type));
+    targets_.push_back(texts.target.text(i).trimmed().ids);
+  }
+  std::vector<std::size_t> valid(texts.source.valid.begin(),
+                                 texts.source.valid.begin() + static_cast<std::ptrdiff_t>(count));
+  if (std::any_of(valid.begin(), valid.end(),
+                  [&](std::size_t tokens) { return tokens < texts.source.length; })) {
+    refuse_padding_on_engines(request.input, machine);
+    take_padding(std::move(valid), machine);
+  }
+}
+
+std::optional<double> RunSubject::accuracy(
+    const std::vector<std::vector<std::uint8_t>>& outputs) const {
+  if (!labels_.empty()) return accuracy_of(graph(), labels_, outputs);
+  if (targets_.empty()) return std::nullopt;
+  const model::Tensor& logits = graph().tensors[output_tensor(graph())];
+  std::size_t right = 0, all = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    all += targets_[i].size();
+    right += right_tokens(widen(outputs[i], logits.type), logits.cols, targets_[i],
+                          network_.seq2seq->tokens.end);
+  }
+  return static_cast<double>(right) / static_cast<double>(all);
+}
+
 void RunSubject::take_padding(std::vector<std::size_t> valid, const hw::Machine& machine) {
   padded_ = std::make_unique<SteppedRun>(
       std::move(network_.graph), std::move(inputs_),
-      [valid = std::move(valid)](model::Graph& graph, std::size_t text) {
-        model::attend_to_keys(graph, static_cast<std::uint32_t>(valid[text]));
+      [valid = std::move(valid), pairs = network_.seq2seq.has_value()](model::Graph& graph,
+                                                                       std::size_t text) {
+        const auto tokens = static_cast<std::uint32_t>(valid[text]);
+        if (pairs) {
+          model::attend_to_source(graph, tokens);
+        } else {
+          model::attend_to_keys(graph, tokens);
+        }
       },
       machine);
 }

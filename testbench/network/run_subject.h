@@ -44,6 +44,13 @@ class RunSubject {
   }
   /// Classes of the pictures or texts, of at least as many as there are inputs; empty: not known.
   [[nodiscard]] const std::vector<std::uint32_t>& labels() const { return labels_; }
+  /// Whether it is known what the outputs should be.
+  [[nodiscard]] bool has_answers() const { return !labels_.empty() || !targets_.empty(); }
+  /// Of the outputs (bytes of the graph's output tensor, in the order of the inputs) the fraction
+  /// of right classes or, of an encoder-decoder, of right tokens after the right ones before them,
+  /// the ends of the texts included; nothing without answers.
+  [[nodiscard]] std::optional<double> accuracy(
+      const std::vector<std::vector<std::uint8_t>>& outputs) const;
   /// Bytes of the input tensor of each inference.
   [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
     return steps() != nullptr ? steps()->inputs() : inputs_;
@@ -67,6 +74,7 @@ class RunSubject {
   void take_labels(const std::string& source, std::vector<std::uint32_t> labels, bool needed);
   void take_texts(const RunRequest& request, const hw::Machine& machine);
   void take_prompts(const RunRequest& request, const hw::Machine& machine);
+  void take_pairs(const RunRequest& request, const hw::Machine& machine);
 
   /// Texts with padding: tokens of each before it.
   void take_padding(std::vector<std::size_t> valid, const hw::Machine& machine);
@@ -77,6 +85,7 @@ class RunSubject {
   std::unique_ptr<DecoderRun> decoder_;
   std::unique_ptr<SteppedRun> padded_;
   std::vector<std::uint32_t> labels_;
+  std::vector<std::vector<std::int32_t>> targets_;  ///< tokens of an encoder-decoder's texts
   std::vector<std::vector<std::uint8_t>> inputs_;
   mapper::Mapping mapping_;
 };

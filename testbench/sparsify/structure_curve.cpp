@@ -97,8 +97,8 @@ StructureCurve structure_curve(const AttentionSubject& of, Structure structure,
   };
   add(0.0);
   for (const double share : shares) add(share);
-  StructureCurve curve{of.name(),           machine.name,    structure,
-                       subject.test.size(), ranking.parts(), {}};
+  StructureCurve curve{of.name(),       machine.name,    structure, subject.test.size(),
+                       ranking.parts(), ranking.order(), {}};
   for (const ordered_json& document : run_side_by_side(experiments)) {
     curve.points.push_back(structure_point(document));
   }
@@ -148,6 +148,7 @@ ordered_json curve_json(const StructureCurve& curve) {
                         {"structure", structure_name(curve.structure)},
                         {"inputs", curve.inputs},
                         {"parts", curve.parts},
+                        {"order", curve.order},
                         {"curve", ordered_json::array()}};
   for (const StructurePoint& point : curve.points) {
     document["curve"].push_back(

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -32,6 +33,8 @@ class StructureRanking {
 
   /// Parts that may go: all, but for one head and one neuron of every layer, and the first token.
   [[nodiscard]] std::size_t parts() const { return parts_; }
+  /// Layer and index in it of heads or neurons, least important first; of tokens empty.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> order() const;
   /// The network without the least important `share` of all parts, to nearest; `gone` becomes how
   /// many that are. Inputs are those of reordered().
   [[nodiscard]] model::Graph without(double share, std::size_t& gone) const;
@@ -76,7 +79,8 @@ struct StructureCurve {
   std::string model, machine;
   Structure structure = Structure::kHeads;
   std::size_t inputs = 0, parts = 0;
-  std::vector<StructurePoint> points;  ///< the first: the whole network
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> order;  ///< StructureRanking::order()
+  std::vector<StructurePoint> points;                          ///< the first: the whole network
 };
 
 /// The whole network, and then without each of the shares, in this order; each in a separate

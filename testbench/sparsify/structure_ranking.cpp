@@ -167,6 +167,12 @@ void StructureRanking::rank_tokens() {
                    [&](std::uint32_t a, std::uint32_t b) { return loss[a] > loss[b]; });
 }
 
+std::vector<std::pair<std::uint32_t, std::uint32_t>> StructureRanking::order() const {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
+  for (const Part& part : order_) order.emplace_back(part.layer, part.index);
+  return order;
+}
+
 model::Graph StructureRanking::without(double share, std::size_t& gone) const {
   gone = static_cast<std::size_t>(std::llround(share * static_cast<double>(parts_)));
   return structure_ == Structure::kTokens ? without_tokens(gone) : without_parts(gone);

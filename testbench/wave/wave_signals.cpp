@@ -78,7 +78,7 @@ WaveSignal state(std::string path, std::string label, std::string meaning) {
 
 WaveGroup functional_units() {
   WaveGroup group{"Functional units of the post-op lanes", 7, {}};
-  for (const char* unit : {"gelu", "exponential", "norm", "rope", "transposer"}) {
+  for (const char* unit : {"gelu", "exponential", "norm", "rope", "transposer", "divider"}) {
     const std::string path = std::string("core.store.") + unit, label = unit;
     group.signals.push_back(state(path + ".state", label, "busy while a command needs it"));
     group.signals.push_back(boxes(path + ".operator", label + ": operator",

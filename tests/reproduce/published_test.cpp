@@ -197,7 +197,7 @@ TEST(Published, HostileFilesAreRefusedInOneLine) {
        "2:39: figures.x.source: found \"p\", expected a key of [sources]"},
       {"[figures]\nx = { value = 1, unit = 'x', source = { text = 'a', class = 'b' } }",
        "2:61: figures.x.source.class: found \"b\", expected published, calibrated, follows, "
-       "estimate or measured here"},
+       "estimate, measured here or recollected"},
       {"[figures]\nx = { value = 1, unit = 'x', source = 'paper', tolerence = 'equal' }",
        "2:60: figures.x: found 'tolerence', expected one of value, unit, source, tolerance"},
       {"[figures]\n\"x\\n\" = 1", "2:9: figures.x\\x0a: found 1, expected a table"},

@@ -62,6 +62,8 @@ TEST(ResultRow, WhatLiesInTheMiddleIsWithinTheRounding) {
 }
 
 TEST(ResultRow, AnEstimateIsNeverMetOrMissed) {
+  const ResultRow prices = compare("row", 2, {1, "x", {"prices", Claim::kRecollected}, kExactly});
+  EXPECT_EQ(prices.verdict(), Verdict::kReference);
   const ResultRow row = compare("row", 2, {1, "x", {"silicon", Claim::kEstimate}, kExactly});
   EXPECT_EQ(row.verdict(), Verdict::kReference);
   Reproduction reproduction;

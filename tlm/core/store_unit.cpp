@@ -272,6 +272,7 @@ void StoreUnit::watch(SignalRecorder& recorder) {
   add(hw::StageUnit::kNorm, machine_units_.norm != 0, "norm");
   add(hw::StageUnit::kRope, machine_units_.rope != 0, "rope");
   add(hw::StageUnit::kTransposer, machine_units_.transposer != 0, "transposer");
+  add(hw::StageUnit::kDivider, machine_units_.divider != 0, "divider");
   if (!has_encoder_) return;
   encoder_state_ = recorder.add_state(prefix + "encoder.state");
   encoder_row_ = recorder.add_signal(prefix + "encoder.row", 24, Kind::kLatest);

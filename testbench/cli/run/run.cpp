@@ -256,17 +256,16 @@ int run_network(const RunOptions& options) {
                   [&](const Measurement& measurement) {
                     return explain_json(explain_run(measurement, mapping.program, bound));
                   }};
-  simulation.keep_outputs = !options.outputs.empty() || !subject.labels().empty();
-  return measure_and_report(
-      options, work, std::move(simulation), bar, [&](Measurement& measurement) {
-        measurement.estimates = estimates;
-        measurement.size = subject.network().size;
-        measurement.past = subject.past();
-        if (options.functional && !subject.labels().empty()) {
-          measurement.accuracy =
-              accuracy_of(subject.graph(), subject.labels(), measurement.result.outputs);
-        }
-      });
+  simulation.keep_outputs = !options.outputs.empty() || subject.has_answers();
+  return measure_and_report(options, work, std::move(simulation), bar,
+                            [&](Measurement& measurement) {
+                              measurement.estimates = estimates;
+                              measurement.size = subject.network().size;
+                              measurement.past = subject.past();
+                              if (options.functional) {
+                                measurement.accuracy = subject.accuracy(measurement.result.outputs);
+                              }
+                            });
 }
 
 /// Runs a program file, on the machine that it was made for unless another one is given.

@@ -311,9 +311,8 @@ int run_cores(const RunOptions& options) {
   if (run.ring) {  // blocks of another kind
     run.measurement.rtl.insert(run.ring->generation.rtl.begin(), run.ring->generation.rtl.end());
   }
-  if (options.functional && !subject.labels().empty()) {
-    run.measurement.accuracy =
-        accuracy_of(subject.graph(), subject.labels(), run.measurement.result.outputs);
+  if (options.functional) {
+    run.measurement.accuracy = subject.accuracy(run.measurement.result.outputs);
   }
   const nlohmann::ordered_json document = to_json(run);
   stats.write(document);

@@ -50,7 +50,7 @@ Chain with(Chain chain, void (*change)(Stage& stage)) {
   return chain;
 }
 
-constexpr ChainLimits kLimits{4, 2, {true, true, true, true, true, true}};
+constexpr ChainLimits kLimits{4, 2, {true, true, true, true, true, true, true}};
 
 /// What check_chain() says of a chain, or nothing.
 std::string complaint(const Chain& chain, const ChainLimits& limits) {
@@ -89,6 +89,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "value 3, expected 0: its operand is another"},
         BadChain{"MulValue", one(StageOp::kMul, {0, 0, 0, -k31 - 1}), "value -2147483649"},
         BadChain{"MulShift", one(StageOp::kMul, {64, 0, 0, 0}), "shift 64, expected 0 to 63"},
+        BadChain{"DivideShift", one(StageOp::kDivide, {32, 0, 0, 1}), "shift 32, expected 0 to 31"},
+        BadChain{"DivideHi", one(StageOp::kDivide, {0, 1, 0, 1}), "hi 0, expected 1 to"},
+        BadChain{"DivideZero", one(StageOp::kDivide, {0, 0, 0, 0}),
+                 "expected a divisor that is not"},
         BadChain{"MulLo", one(StageOp::kMul, {0, k31, k31, 0}), "lo 2147483648"},
         BadChain{"MaskFill", one(StageOp::kMask, {k31}), "fill 2147483648"},
         BadChain{"Lo", one(StageOp::kClamp, {-k31 - 1, 0}), "lo -2147483649"},
@@ -134,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadChain{"Opcode",
                  {{Stage{static_cast<StageOp>(kStageOps)}}, DType::kS8},
-                 "stage 0: opcode 19, expected 0 to 18"},
+                 "stage 0: opcode 20, expected 0 to 19"},
         BadChain{"Rounding",
                  with(one(StageOp::kRequantise, {}),
                       [](Stage& s) { s.rounding = static_cast<Rounding>(3); }),
@@ -231,23 +235,26 @@ TEST(ChainCheck, RefusesStagesWithoutAUnit) {
                                                     {StageOp::kLayerNormApply, "postop.norm"},
                                                     {StageOp::kRmsNormApply, "postop.norm"},
                                                     {StageOp::kRope, "postop.rope"},
-                                                    {StageOp::kTranspose, "postop.transposer"}};
+                                                    {StageOp::kTranspose, "postop.transposer"},
+                                                    {StageOp::kDivide, "postop.divider"}};
   for (const auto& [op, key] : stages) {
     Machine machine;
     machine.postop.gelu = machine.postop.exponential = machine.postop.norm = machine.postop.rope =
-        machine.postop.transposer = 1;
+        machine.postop.transposer = machine.postop.divider = 1;
     for (const auto& [path, value] : {std::pair("postop.gelu", &machine.postop.gelu),
                                       std::pair("postop.exponential", &machine.postop.exponential),
                                       std::pair("postop.norm", &machine.postop.norm),
                                       std::pair("postop.rope", &machine.postop.rope),
-                                      std::pair("postop.transposer", &machine.postop.transposer)}) {
+                                      std::pair("postop.transposer", &machine.postop.transposer),
+                                      std::pair("postop.divider", &machine.postop.divider)}) {
       if (std::string(path) == key) *value = 0;
     }
     const Chain chain{{stage(op)}, DType::kS8};
     EXPECT_EQ(complaint(chain, chain_limits(machine)),
               "stage 0 (" + std::string(stage_info(op).name) +
                   "): the machine has no unit for it (" + key + " is 0)");
-    EXPECT_EQ(complaint(chain, chain_limits(Machine{})).find("unit"), std::string::npos);
+    const bool usual = complaint(chain, chain_limits(Machine{})).find("unit") == std::string::npos;
+    EXPECT_EQ(usual, op != StageOp::kDivide) << "a divider is extra";
   }
 }
 

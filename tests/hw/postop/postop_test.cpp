@@ -82,9 +82,10 @@ TEST(Chain, FunctionsByTableEqualThoseByPolynomial) {
   for (int i = 0; i < 240; ++i) {
     constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp,
                                       StageOp::kTanh};
-    constexpr StageOp kBounds[] = {StageOp::kClamp, StageOp::kMul, StageOp::kRequantise};
-    constexpr std::size_t kBoundAt[] = {0, 1, 2};  // where the bound of each is
-    const auto which = static_cast<std::size_t>(i) % 3;
+    constexpr StageOp kBounds[] = {StageOp::kClamp, StageOp::kMul, StageOp::kRequantise,
+                                   StageOp::kDivide};
+    constexpr std::size_t kBoundAt[] = {0, 1, 2, 1};  // where the bound of each is
+    const auto which = static_cast<std::size_t>(random() % 4);
     Stage bound = test::random_stage(random, kBounds[which]);
     bound.imm[kBoundAt[which]] = -128 - pick(random, 0, 1);
     bound.imm[kBoundAt[which] + 1] = 127 + pick(random, 0, 1);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "hw/function/divide.h"
 #include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"
 #include "hw/number/int_exp.h"
@@ -88,6 +89,12 @@ inline void set_immediates(Random& random, Stage& stage) {
       set.number(0, 0, kMaxDyadicShift);
       set.clamp(1);
       if (has_value) set.value(3);
+      return;
+    case StageOp::kDivide:
+      set.number(0, 0, kMaxDivideShift);
+      set.clamp(1);
+      if (has_value) set.value(3);
+      if (has_value && stage.imm[3] == 0) stage.imm[3] = -3;
       return;
     case StageOp::kMask:
       set.value(0);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,7 +25,13 @@ Window random_window(systole::test::Random& random, Gather gather) {
     window.kernel_rows = static_cast<std::uint16_t>(systole::test::between(random, 1, 7));
     window.kernel_cols = static_cast<std::uint16_t>(systole::test::between(random, 1, 7));
     window.stride = static_cast<std::uint16_t>(systole::test::between(random, 1, 3));
-    window.padding = static_cast<std::uint16_t>(systole::test::between(random, 0, 6));
+    const auto side = [&] {
+      return static_cast<std::uint8_t>(systole::test::between(random, 0, 6));
+    };
+    window.padding.top = side();
+    window.padding.left = side();
+    window.padding.bottom = side();
+    window.padding.right = side();
     window.height = systole::test::between(random, 1, 9);
     window.width = systole::test::between(random, 1, 9);
     window.channels = systole::test::between(random, 1, 5);
@@ -43,10 +50,10 @@ std::int64_t byte_of(const Window& window, std::uint64_t row, std::uint64_t col,
   const std::uint64_t pixel = col / window.channels;
   const auto y = static_cast<std::int64_t>(row / window.out_width() * window.stride +
                                            pixel / window.kernel_cols) -
-                 window.padding;
+                 window.padding.top;
   const auto x = static_cast<std::int64_t>(row % window.out_width() * window.stride +
                                            pixel % window.kernel_cols) -
-                 window.padding;
+                 window.padding.left;
   if (y < 0 || x < 0 || y >= window.height || x >= window.width) return -1;
   return (y * window.width + x) * static_cast<std::int64_t>(pitch) +
          static_cast<std::int64_t>(col % window.channels);
@@ -120,7 +127,7 @@ cmd::Load windowed_load() {
   load.m = 5;
   load.n = 40;
   load.to = {64, 48};
-  load.window = WindowTile{{Gather::kPatches, 3, 2, 2, 1, 9, 7, 24}, 3, 100};
+  load.window = WindowTile{{Gather::kPatches, 3, 2, 2, {1, 1, 1, 1}, 9, 7, 24}, 3, 100};
   return load;
 }
 
@@ -129,8 +136,9 @@ TEST(Window, OfALoadIsPartOfItsCommand) {
   program.commands = {{windowed_load()}, {}};
   const std::vector<std::uint8_t> bytes = encode_commands(program.commands);
   EXPECT_EQ(decode_command(bytes.data()), program.commands[0]);
-  EXPECT_NE(disassemble(program).find(" gather=patches kernel_rows=3 kernel_cols=2 stride=2 "
-                                      "padding=1 height=9 width=7 channels=24 row=3 col=100\n"),
+  EXPECT_NE(disassemble(program).find(
+                " gather=patches kernel_rows=3 kernel_cols=2 stride=2 "
+                "top=1 left=1 bottom=1 right=1 height=9 width=7 channels=24 row=3 col=100\n"),
             std::string::npos)
       << disassemble(program);
   std::vector<std::uint8_t> bad = bytes;
@@ -138,6 +146,15 @@ TEST(Window, OfALoadIsPartOfItsCommand) {
   EXPECT_THROW(static_cast<void>(decode_command(bad.data())), InputError);
   bad[4] = 0;  // then the other fields belong to nothing
   EXPECT_THROW(static_cast<void>(decode_command(bad.data())), InputError);
+}
+
+TEST(Window, HasFourSidesInItsCommand) {
+  cmd::Load load = windowed_load();
+  load.window->window.padding = {1, 20, 255, 4};
+  const std::vector<std::uint8_t> bytes = encode_commands({{load}});
+  EXPECT_EQ(decode_command(bytes.data()), Command{load});
+  EXPECT_EQ(std::vector<int>(bytes.begin() + 44, bytes.begin() + 48),
+            (std::vector<int>{1, 20, 255, 4}));
 }
 
 TEST(Window, OfALoadReadsRowsOfPixels) {
@@ -152,10 +169,20 @@ TEST(Window, OfALoadReadsRowsOfPixels) {
 
 TEST(Window, OfMaximaIsWiderThanItsPadding) {
   Window window = windowed_load().window->window;
-  window.padding = 2;
+  window.padding = {2, 1, 2, 1};
   EXPECT_NO_THROW(check_window(window));
-  window.gather = Gather::kMaximum;
-  expect_contains(input_error_of([&] { check_window(window); }), "padding is 2, expected 0 to 1");
+  window.gather = Gather::kMaximum;  // 3 x 2 pixels
+  EXPECT_NO_THROW(check_window(window));
+  const std::pair<std::uint8_t Padding::*, const char*> sides[] = {
+      {&Padding::top, "padding top is 3, expected 0 to 2"},
+      {&Padding::left, "padding left is 3, expected 0 to 1"},
+      {&Padding::bottom, "padding bottom is 3, expected 0 to 2"},
+      {&Padding::right, "padding right is 3, expected 0 to 1"}};
+  for (const auto& [side, message] : sides) {
+    Window bad = window;
+    bad.padding.*side = 3;
+    expect_contains(input_error_of([&bad] { check_window(bad); }), message);
+  }
 }
 
 TEST(Window, OfALoadIsChecked) {
@@ -167,7 +194,6 @@ TEST(Window, OfALoadIsChecked) {
       {[](cmd::Load& l) { l.window->window.stride = 0; }, "stride is 0, expected 1 to 255"},
       {[](cmd::Load& l) { l.window->window.height = 0; }, "height is 0"},
       {[](cmd::Load& l) { l.window->window.channels = 70000; }, "channels is 70000"},
-      {[](cmd::Load& l) { l.window->window.padding = 256; }, "padding is 256, expected 0 to 255"},
       {[](cmd::Load& l) { l.window->window.kernel_rows = 12; }, "expected one that fits 9 x 7"},
       {[](cmd::Load& l) { l.window->window.gather = Gather::kSum; }, "expected patches"},
       {[](cmd::Load& l) { l.window->row = 16; }, "rows 16 to 21 of the 20"},

@@ -33,6 +33,8 @@ TEST(Area, LogicIsThatOfOurOwnSynthesis) {
   EXPECT_DOUBLE_EQ(area.gelu_um2, std::round(um2.at("i_gelu") / kLanes));
   EXPECT_DOUBLE_EQ(area.softmax_um2, std::round(um2.at("softmax_unit") / kLanes));
   EXPECT_DOUBLE_EQ(area.norm_um2, std::round(um2.at("layernorm_unit") / kLanes));
+  constexpr double kDividerStages = 16;
+  EXPECT_DOUBLE_EQ(area.divider_um2, kDividerStages * um2.at("serial_divider"));
   EXPECT_DOUBLE_EQ(area.mix_um2, std::round(um2.at("head_mix_line") / kMacs));
 }
 
@@ -46,6 +48,7 @@ TEST(Area, EveryBlockGrowsWithItsKeys) {
         {"preop", "preop.lanes=16"},
         {"rest", "area.rest_mm2=0.5"}}},
       {"gemmini", {{"l2", "l2.kib=1024"}, {"postop", "postop.max_stages=9"}}},
+      {"tiny", {{"postop", "postop.divider=1"}}},
       {"vitcod", {{"attention", "attention.decoder_lines=32"}}},
       {"ita", {{"stream", "stream.units=32"}}}};
   for (const auto& [name, blocks] : keys) {

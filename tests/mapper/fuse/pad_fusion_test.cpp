@@ -18,8 +18,10 @@ using model::View;
 
 constexpr std::uint32_t kSide = 6, kChannels = 4;
 
+hw::Padding on_all_sides(std::uint8_t pixels) { return hw::Padding::on_all_sides(pixels); }
+
 hw::Window window_over(std::uint32_t side, hw::Gather gather, std::uint16_t kernel,
-                       std::uint16_t padding) {
+                       hw::Padding padding) {
   hw::Window window;
   window.gather = gather;
   window.kernel_rows = window.kernel_cols = kernel;
@@ -37,10 +39,10 @@ class PaddedPicture {
         {"picture", kSide * kSide, kChannels, DType::kS8, model::Tensor::Kind::kInput, {}, 0.0}));
     hw::Stage keep = model::clamp_stage(8);
     keep.imm = {lowest, 127};
-    padded = builder.pooling("pad", picture, window_over(kSide, hw::Gather::kSum, 1, 2), keep,
-                             DType::kS8);
+    padded = builder.pooling(
+        "pad", picture, window_over(kSide, hw::Gather::kSum, 1, on_all_sides(2)), keep, DType::kS8);
   }
-  View convolve(const std::string& name, std::uint16_t padding) {
+  View convolve(const std::string& name, hw::Padding padding) {
     const View weight = builder.whole(builder.add_tensor(
         {name + ".weight", 9 * kChannels, 8, DType::kS8, model::Tensor::Kind::kConstant, {}, 0.0}));
     const View sums = builder.convolution(
@@ -50,7 +52,7 @@ class PaddedPicture {
                          DType::kS8);
   }
   View pool(const std::string& name, hw::Gather gather) {
-    return builder.pooling(name, padded, window_over(kSide + 4, gather, 3, 0),
+    return builder.pooling(name, padded, window_over(kSide + 4, gather, 3, {}),
                            model::requantise_stage({20000, 16}, 8, hw::Rounding::kHalfUp),
                            DType::kS8);
   }
@@ -70,16 +72,24 @@ class PaddedPicture {
 
 TEST(PadFusion, MakesZerosPaddingOfAConvolution) {
   PaddedPicture of;
-  const Fusion fusion = of.fused(of.convolve("conv", 1));
+  const Fusion fusion = of.fused(of.convolve("conv", {1, 0, 3, 255 - 2}));
   ASSERT_EQ(fusion.groups.size(), 1U);
   const Group& group = fusion.groups.front();
-  EXPECT_EQ(group.window->padding, 3);
+  EXPECT_EQ(group.window->padding, (hw::Padding{3, 2, 5, 255}));
   EXPECT_EQ(group.window->height, kSide);
   EXPECT_EQ(group.window->rows(), std::uint64_t{group.out.rows});
   EXPECT_TRUE(same(group.a, of.picture));
   EXPECT_EQ(fusion.decisions[0].role, FusionDecision::Role::kPre);
   EXPECT_EQ(fusion.decisions[1].role, FusionDecision::Role::kAnchor);
   EXPECT_EQ(fusion.decisions[2].role, FusionDecision::Role::kPost);
+}
+
+TEST(PadFusion, KeepsAPassWhoseZerosAreTooManyForASide) {
+  for (const hw::Padding& padding : {hw::Padding{254, 0, 0, 0}, hw::Padding{0, 254, 0, 0},
+                                     hw::Padding{0, 0, 254, 0}, hw::Padding{0, 0, 0, 254}}) {
+    PaddedPicture of;
+    EXPECT_EQ(of.fused(of.convolve("conv", padding)).groups.size(), 2U) << "256 of at most 255";
+  }
 }
 
 TEST(PadFusion, MakesZerosPaddingOfSums) {
@@ -91,18 +101,18 @@ TEST(PadFusion, MakesZerosPaddingOfSums) {
 
 TEST(PadFusion, GoesToAllReadersOrToNone) {
   PaddedPicture of;
-  const View left = of.convolve("left", 0), right = of.convolve("right", 0);
+  const View left = of.convolve("left", {}), right = of.convolve("right", {});
   const View sum = of.builder.stage(
       "sum", left, model::add_tensor_stage(DType::kS8, {}, 31, hw::Rounding::kHalfUp), DType::kS32,
       {{}, right});
   const Fusion both = of.fused(sum);
   EXPECT_EQ(both.groups.size(), 3U) << "two convolutions, and the sum";
   for (const Group& group : both.groups) {
-    if (group.window) EXPECT_EQ(group.window->padding, 2);
+    if (group.window) EXPECT_EQ(group.window->padding, on_all_sides(2));
   }
 
   PaddedPicture mixed;
-  mixed.convolve("conv", 0);
+  mixed.convolve("conv", {});
   const Fusion one = mixed.fused(mixed.pool("pool", hw::Gather::kMaximum));
   EXPECT_EQ(one.groups.size(), 3U);
   EXPECT_NE(one.decisions[0].why.find("counts padding as zeros"), std::string::npos);
@@ -116,7 +126,7 @@ TEST(PadFusion, KeepsTheColumnsOfGroups) {
     View columns = of.padded;
     columns.col = first;
     columns.cols = 2;
-    hw::Window window = window_over(kSide + 4, hw::Gather::kPatches, 3, 0);
+    hw::Window window = window_over(kSide + 4, hw::Gather::kPatches, 3, {});
     window.channels = 2;
     const View weight = of.builder.whole(of.builder.add_tensor(
         {name + ".weight", 18, 4, DType::kS8, model::Tensor::Kind::kConstant, {}, 0.0}));
@@ -138,7 +148,7 @@ TEST(PadFusion, LeavesMaximaAndOtherLevelsAlone) {
   EXPECT_EQ(maximum.fused(maximum.pool("pool", hw::Gather::kMaximum)).groups.size(), 2U)
       << "a zero may be the largest, padding cannot";
   PaddedPicture post;
-  const Fusion fusion = post.fused(post.convolve("conv", 0), hw::FusionLevel::kPost);
+  const Fusion fusion = post.fused(post.convolve("conv", {}), hw::FusionLevel::kPost);
   EXPECT_EQ(fusion.groups.size(), 2U);
   EXPECT_NE(fusion.decisions[0].why.find("mapper.fusion"), std::string::npos);
 }
@@ -147,10 +157,11 @@ TEST(PadFusion, KeepsAPassThatChangesPixels) {
   model::GraphBuilder builder("clamped");
   const View picture = builder.whole(builder.add_tensor(
       {"picture", kSide * kSide, kChannels, DType::kS8, model::Tensor::Kind::kInput, {}, 0.0}));
-  const View padded = builder.pooling("pad", picture, window_over(kSide, hw::Gather::kSum, 1, 2),
-                                      model::clamp_stage(8), DType::kS8);  // -128 becomes -127
+  const View padded =
+      builder.pooling("pad", picture, window_over(kSide, hw::Gather::kSum, 1, on_all_sides(2)),
+                      model::clamp_stage(8), DType::kS8);  // -128 becomes -127
   const View out =
-      builder.pooling("pool", padded, window_over(kSide + 4, hw::Gather::kSum, 3, 0),
+      builder.pooling("pool", padded, window_over(kSide + 4, hw::Gather::kSum, 3, {}),
                       model::requantise_stage({20000, 16}, 8, hw::Rounding::kHalfUp), DType::kS8);
   builder.tensor(out.tensor).kind = model::Tensor::Kind::kOutput;
   const model::Graph graph = std::move(builder).take();

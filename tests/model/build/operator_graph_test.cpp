@@ -14,7 +14,6 @@
 #include "model/graph/reference.h"
 #include "model/metadata/datapath_metadata.h"
 #include "model/network/network_writer.h"
-#include "support/input_error.h"
 #include "support/random/random_graph.h"
 
 namespace systole::model {
@@ -86,7 +85,7 @@ class RandomOperators {
   }
 
   void append(const std::string& name) {
-    switch (between(random_, 0, 5)) {
+    switch (between(random_, 0, 6)) {
       case 0:
         return pool(name, true);
       case 1:
@@ -97,41 +96,68 @@ class RandomOperators {
         return rectify(name);
       case 4:
         return residual(name);
+      case 5:
+        return divide(name);
       default:
         return convolve(name);
     }
   }
 
   struct Place {
-    std::int64_t rows, cols, stride, padding;
+    std::int64_t rows, cols, stride;
+    std::int64_t top, left, bottom, right;  ///< padding
   };
+  /// Padding of at most so many rows and columns, in half of all the same on all sides.
+  Place padded(std::int64_t rows, std::int64_t cols, Place made) {
+    const auto side = [&](std::int64_t most) -> std::int64_t {
+      return between(random_, 0, static_cast<std::uint32_t>(most));
+    };
+    if (between(random_, 0, 1) == 0) {
+      made.top = made.left = made.bottom = made.right = side(std::min(rows, cols));
+    } else {
+      made.top = side(rows);
+      made.left = side(cols);
+      made.bottom = side(rows);
+      made.right = side(cols);
+    }
+    return made;
+  }
+  static nlohmann::ordered_json padding_of(const Place& place) {
+    const bool same =
+        place.top == place.left && place.top == place.bottom && place.top == place.right;
+    if (same) return place.top;
+    return {place.top, place.left, place.bottom, place.right};
+  }
   Place place(bool narrow) {
     const std::int64_t most = std::min<std::int64_t>({4, at_.height, at_.width});
     Place made{between(random_, 1, static_cast<std::uint32_t>(most)),
-               between(random_, 1, static_cast<std::uint32_t>(most)), between(random_, 1, 3), 0};
-    const std::int64_t side = narrow ? std::min(made.rows, made.cols) - 1 : 3;
-    made.padding = between(random_, 0, static_cast<std::uint32_t>(side));
-    return made;
+               between(random_, 1, static_cast<std::uint32_t>(most)),
+               between(random_, 1, 3),
+               0,
+               0,
+               0,
+               0};
+    return narrow ? padded(made.rows - 1, made.cols - 1, made) : padded(3, 3, made);
   }
   /// of(c, top, left) for each place of the window.
   template <typename Of>
   Plain through(const Place& place, std::int64_t channels, Of of) const {
     Plain result;
     result.channels = channels;
-    result.height = (at_.height + 2 * place.padding - place.rows) / place.stride + 1;
-    result.width = (at_.width + 2 * place.padding - place.cols) / place.stride + 1;
+    result.height = (at_.height + place.top + place.bottom - place.rows) / place.stride + 1;
+    result.width = (at_.width + place.left + place.right - place.cols) / place.stride + 1;
     for (std::int64_t c = 0; c < channels; ++c) {
       for (std::int64_t y = 0; y < result.height; ++y) {
         for (std::int64_t x = 0; x < result.width; ++x) {
           result.values.push_back(
-              of(c, y * place.stride - place.padding, x * place.stride - place.padding));
+              of(c, y * place.stride - place.top, x * place.stride - place.left));
         }
       }
     }
     return result;
   }
   static nlohmann::ordered_json window(const Place& place, bool sides) {
-    nlohmann::ordered_json attributes = {{"stride", place.stride}, {"padding", place.padding}};
+    nlohmann::ordered_json attributes = {{"stride", place.stride}, {"padding", padding_of(place)}};
     if (sides) {
       attributes["rows"] = place.rows;
       attributes["cols"] = place.cols;
@@ -161,10 +187,11 @@ class RandomOperators {
   }
 
   void pad(const std::string& name) {
-    const std::int64_t padding = between(random_, 1, 3);
-    Plain result = through({1, 1, 1, padding}, at_.channels,
-                           [&](auto c, auto y, auto x) { return at_.at(c, y, x); });
-    node(name, "pad", {name_}, std::move(result), {{"padding", padding}});
+    Place where = padded(3, 3, {1, 1, 1, 0, 0, 0, 0});
+    where.bottom += where.top + where.left + where.bottom + where.right == 0 ? 1 : 0;
+    Plain result =
+        through(where, at_.channels, [&](auto c, auto y, auto x) { return at_.at(c, y, x); });
+    node(name, "pad", {name_}, std::move(result), {{"padding", padding_of(where)}});
   }
 
   void rectify(const std::string& name) {
@@ -242,6 +269,26 @@ class RandomOperators {
     node(name, "requantise", {name_}, std::move(codes), {{"factor", factor_json(back)}});
   }
 
+  /// The value over another of its channels' order, and codes of the quotients.
+  void divide(const std::string& name) {
+    const std::string a = name_;
+    const Plain before = at_;
+    rectify(name + ".divisor");  // many zeros, and the dividend's own codes
+    const auto shift = static_cast<int>(between(random_, 0, 14));
+    const hw::Dyadic back = factor(22);
+    Plain wide = before, codes = before;
+    for (std::size_t i = 0; i < before.values.size(); ++i) {
+      const double x = static_cast<double>(before.values[i]),
+                   y = static_cast<double>(at_.values[i]);
+      // 127 * 2^14 has 21 bits, so that a tie of the quotient is one of its double.
+      const double rounded = y == 0 ? x * 1e9 : std::floor(std::ldexp(x, shift) / y + 0.5);
+      wide.values[i] = static_cast<std::int64_t>(std::clamp(rounded, -32767.0, 32767.0));
+      codes.values[i] = scaled(wide.values[i], back, 127);
+    }
+    node(name + ".wide", "divide", {a, name_}, std::move(wide), {{"shift", shift}}, "s16");
+    node(name, "requantise", {name_}, std::move(codes), {{"factor", factor_json(back)}});
+  }
+
   Random random_;
   NetworkWriter writer_;
   Plain at_;
@@ -305,107 +352,6 @@ TEST(OperatorGraph, TakesPicturesAsTheirNormaliseSays) {
     EXPECT_EQ(static_cast<std::int8_t>(bytes[at]), rounded(11 * p * 3 - 40));
     EXPECT_EQ(static_cast<std::int8_t>(bytes[at + 1]), rounded(11 * (9 + p) * 5 + 7));
   }
-}
-
-// What each line says, and the node that it is about.
-
-/// A file of one convolution and one other operator on `x`, of `type` and `shape`.
-class SmallNetwork {
- public:
-  explicit SmallNetwork(const std::string& type = "s8", const NetworkShape& shape = {4, 6, 6})
-      : writer("small", "test") {
-    writer.set_datapath(datapath_metadata({}));
-    x = writer.input("x", {type, shape});
-  }
-  std::string convolve(const NetworkShape& weight, const NetworkShape& result,
-                       const nlohmann::ordered_json& attributes, int shift = 20, int bias = 0) {
-    const auto outputs = static_cast<std::size_t>(weight[0]);
-    std::size_t count = 1;
-    for (const std::int64_t size : weight) count *= static_cast<std::size_t>(size);
-    return writer.node("conv", "convolution",
-                       {x,
-                        writer.constant(make_tensor("w", FileDtype::kI8, sizes(weight),
-                                                    std::vector<std::int8_t>(count, 1))),
-                        writer.constant(make_tensor("b", FileDtype::kI32, {outputs},
-                                                    std::vector<std::int32_t>(outputs, bias))),
-                        writer.constant(make_tensor("m", FileDtype::kI32, {outputs},
-                                                    std::vector<std::int32_t>(outputs, 20000))),
-                        writer.constant(make_tensor(
-                            "s", FileDtype::kI8, {outputs},
-                            std::vector<std::int8_t>(outputs, static_cast<std::int8_t>(shift))))},
-                       {"s8", result}, attributes);
-  }
-  std::string error(const std::string& output) {
-    return input_error_of([&] { return make_operator_network(writer.file("n.st", output)); });
-  }
-
-  NetworkWriter writer;
-  std::string x;
-};
-
-TEST(OperatorGraph, RefusesWhatDoesNotFitInOneLine) {
-  const nlohmann::ordered_json nothing = nlohmann::ordered_json::object();
-  const auto conv = [](const NetworkShape& weight, const NetworkShape& result,
-                       const nlohmann::ordered_json& attributes, int shift = 20, int bias = 0) {
-    SmallNetwork network;
-    const std::string made = network.convolve(weight, result, attributes, shift, bias);
-    return network.error(made);
-  };
-  EXPECT_EQ(conv({5, 4, 3, 3}, {5, 4, 4}, nothing), "no error");
-  expect_contains(conv({5, 3, 3, 3}, {5, 4, 4}, nothing), "n.st: node 'conv': input 'weight' (w)");
-  expect_contains(conv({5, 4, 3, 3}, {5, 6, 6}, nothing), "shape is [5, 6, 6], expected [5, 4, 4]");
-  expect_contains(conv({5, 4, 7, 3}, {5, 1, 4}, nothing), "a picture that holds a window of 7 x 3");
-  expect_contains(conv({5, 2, 3, 3}, {5, 4, 4}, {{"groups", 2}}), "outputs that 2 groups divide");
-  expect_contains(conv({6, 1, 3, 3}, {6, 4, 4}, {{"groups", 3}}), "channels that 3 groups divide");
-  expect_contains(conv({5, 4, 3, 3}, {5, 4, 4}, {{"stride", 0}}), "'stride': found 0, expected");
-  expect_contains(conv({5, 4, 3, 3}, {5, 4, 4}, nothing, 90), "conv.shift: 90, expected 0 to");
-  expect_contains(conv({5, 4, 3, 3}, {5, 4, 4}, nothing, 20, 2147483647), "conv.bias: 2147483647");
-
-  const auto op = [](const char* name, const NetworkShape& result,
-                     const nlohmann::ordered_json& attributes, const std::string& type = "s8",
-                     const std::string& result_type = "s8", const NetworkShape& shape = {4, 6, 6}) {
-    SmallNetwork network(type, shape);
-    return network.error(
-        network.writer.node("op", name, {network.x}, {result_type, result}, attributes));
-  };
-  const nlohmann::ordered_json window = {{"rows", 3}, {"cols", 3}};
-  EXPECT_EQ(op("max_pool", {4, 4, 4}, window), "no error");
-  EXPECT_EQ(op("max_pool", {4, 4, 4}, window, "u8", "u8"), "no error");
-  expect_contains(op("max_pool", {4, 4, 4}, window, "u8"), "type is s8, expected u8");
-  expect_contains(op("max_pool", {4, 4, 4}, window, "s16"), "type is s16, expected s8 or u8");
-  expect_contains(op("max_pool", {4, 10, 10}, {{"rows", 3}, {"cols", 3}, {"padding", 3}}),
-                  "attribute 'padding': 3, expected less than a side");
-  expect_contains(op("average_pool", {4, 4, 4}, window), "'factor' is missing");
-  expect_contains(op("pad", {4, 6, 6}, {{"padding", 1}}), "expected [4, 8, 8]");
-  expect_contains(op("max_pool", {4, 4}, window, "s8", "s8", {6, 6}),
-                  "expected [channels, height, width]");
-  expect_contains(op("requantise", {4, 6, 6}, {{"factor", {70000, 3}}}),
-                  "op.factor.multiplier: 70000, expected 0 to 65535");
-  expect_contains(op("max_pool", {4, 4, 4}, window, "u8", "u8", {4, 6, 6}) +
-                      op("max_pool", {4, 4, 5}, window, "u8", "u8", {4, 6, 7}),
-                  "expected a square picture");
-  expect_contains(op("select_row", {1, 6}, {{"row", 0}}, "s8", "s8", {6, 6}),
-                  "op 'select_row': expected one that is not of Transformers alone");
-  const NetworkShape texts = {model::kTokens, 6};
-  SmallNetwork open("s8", texts);
-  const std::string made = open.writer.node("op", "relu", {open.x}, {"s8", texts});
-  EXPECT_EQ(open.writer.file("n.st", made).shape_of("x"), texts);
-  expect_contains(open.error(made), "shape is [tokens, 6], expected rows and columns");
-}
-
-TEST(OperatorGraph, RefusesTwoInputsAndThePictureItself) {
-  SmallNetwork network;
-  const std::string y = network.writer.input("y", {"s8", {4, 6, 6}});
-  const std::string sum = network.writer.node("sum", "add", {network.x, y}, {"s16", {4, 6, 6}});
-  expect_contains(network.error(sum), "inputs: found 2, expected 1");
-  // The other one as a constant.
-  const NetworkFile file = network.writer.file("n.st", sum);
-  const OperatorNetwork with =
-      make_operator_network(file, {{"y", std::vector<std::uint8_t>(4 * 6 * 6, 3)}});
-  Reference reference(with.graph);
-  reference.set_input("x", std::vector<std::int32_t>(4 * 6 * 6, 5));
-  reference.run();
-  EXPECT_EQ(reference.values("sum.clamp"), std::vector<std::int32_t>(4 * 6 * 6, 8));
 }
 
 }  // namespace

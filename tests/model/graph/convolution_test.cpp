@@ -29,8 +29,13 @@ ConvolutionCase random_case(Random& random) {
   window.kernel_rows = static_cast<std::uint16_t>(between(random, 1, 5));
   window.kernel_cols = static_cast<std::uint16_t>(between(random, 1, 5));
   window.stride = static_cast<std::uint16_t>(between(random, 1, 3));
-  const std::uint32_t narrow = std::min(window.kernel_rows, window.kernel_cols);
-  window.padding = static_cast<std::uint16_t>(between(random, 0, narrow - 1));
+  const auto narrower = [&](std::uint16_t side) {
+    return static_cast<std::uint8_t>(between(random, 0, side - 1U));
+  };
+  window.padding.top = narrower(window.kernel_rows);
+  window.padding.left = narrower(window.kernel_cols);
+  window.padding.bottom = narrower(window.kernel_rows);
+  window.padding.right = narrower(window.kernel_cols);
   window.height = between(random, 5, 9);
   window.width = between(random, 5, 9);
   of.groups = between(random, 1, 5);
@@ -76,8 +81,8 @@ std::vector<std::int32_t> by_definition(const ConvolutionCase& of) {
         std::int64_t sum = linear.bias[o];
         for (std::uint32_t i = 0; i < window.kernel_rows; ++i) {
           for (std::uint32_t j = 0; j < window.kernel_cols; ++j) {
-            const int py = static_cast<int>(y * window.stride + i) - window.padding;
-            const int px = static_cast<int>(x * window.stride + j) - window.padding;
+            const int py = static_cast<int>(y * window.stride + i) - window.padding.top;
+            const int px = static_cast<int>(x * window.stride + j) - window.padding.left;
             if (py < 0 || px < 0 || py >= static_cast<int>(window.height) ||
                 px >= static_cast<int>(window.width)) {
               continue;
@@ -126,7 +131,7 @@ TEST(Convolution, MaximumAndSumUnderAWindow) {
     GraphBuilder builder("pooling");
     const View in = builder.whole(
         builder.add_tensor({"picture", 9, 2, hw::DType::kS8, Tensor::Kind::kInput, {}, 0.0}));
-    const hw::Window window{gather, 2, 2, 2, 1, 3, 3, 2};
+    const hw::Window window{gather, 2, 2, 2, hw::Padding::on_all_sides(1), 3, 3, 2};
     const View out = builder.pooling("pool", in, window, clamp_stage(16), hw::DType::kS32);
     builder.tensor(out.tensor).kind = Tensor::Kind::kOutput;
     const Graph graph = std::move(builder).take();

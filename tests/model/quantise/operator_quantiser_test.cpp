@@ -70,6 +70,19 @@ class RealNetwork {
     convolve("logits", 5, 6, 2, 1, nlohmann::ordered_json::object());
     return file();
   }
+  /// A quotient of two convolutions, of which the divisor stays away from zero, and uneven padding.
+  NetworkFile quotient() {
+    convolve("c1", 4, 2, 3, kSide, {{"padding", {2, 0, 0, 2}}});
+    const std::string a = op("a", "average_pool", {at_}, {4, kSide, kSide},
+                             {{"rows", 3}, {"cols", 2}, {"padding", {0, 1, 2, 0}}});
+    const std::string w = writer_.reals("d.w", {4, 4, 1, 1}, std::vector<double>(16, 0.05));
+    const std::string b = writer_.reals("d.b", {4}, {1.5, 2, 2.5, -3});
+    const std::string d = writer_.node("d", "convolution", {a, w, b}, {"f32", {4, kSide, kSide}});
+    at_ = a;
+    op("q", "divide", {a, d}, {4, kSide, kSide});
+    convolve("logits", 5, 4, kSide, 1, nlohmann::ordered_json::object());
+    return file();
+  }
   NetworkFile file() { return writer_.file("real.safetensors", at_); }
 
  private:
@@ -120,6 +133,27 @@ TEST(OperatorQuantiser, StaysCloseToTheRealNetwork) {
   }
   EXPECT_LT(worst, 0.08);
   EXPECT_GT(worst, 0.001) << "eight bits lose something";
+}
+
+TEST(OperatorQuantiser, DividesWhatStaysAwayFromZero) {
+  double worst = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const NetworkFile real = RealNetwork(seed).quotient();
+    worst = std::max(worst, loss(real, pictures(seed, 12), pictures(seed + 100, 8), {}));
+  }
+  EXPECT_LT(worst, 0.08);
+  EXPECT_GT(worst, 0.001);
+}
+
+TEST(OperatorQuantiser, RefusesADivisionByZeroInTheCalibrationSet) {
+  RealNetwork network(1);
+  network.op("q", "divide", {"normal", network.op("r", "relu", {"normal"}, {2, kSide, kSide})},
+             {2, kSide, kSide});
+  const NetworkFile real = network.file();
+  const FloatOperators floats(real);
+  expect_contains(
+      input_error_of([&] { return quantise(floats, pictures(1, 3), "n").output; }),
+      "value 'q': no finite number in calibration picture 0, expected no division by zero");
 }
 
 TEST(OperatorQuantiser, GivesARectifiedValueTheRangeOfItsRelu) {

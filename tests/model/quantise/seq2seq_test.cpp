@@ -99,7 +99,7 @@ TEST(Seq2Seq, StepsGiveWhatAllTokensAtOnceGive) {
     const Ids source = made.words(count, network.encoder.shape.vocabulary);
     const Graph encoder = make_seq2seq_encoder_graph(network, count);
     Reference encoding(encoder);
-    encoding.set_input("embedding", embed_tokens(network.encoder, source));
+    encoding.set_input(kSourceEmbedding, embed_tokens(network.encoder, source));
     encoding.run();
     Graph decoder = make_seq2seq_decode_graph(network, steps, count, sequences);
     decoder.tensors[find_tensor(decoder, kMemoryTensor)].data = encoding.bytes(kMemoryTensor);
@@ -111,8 +111,7 @@ TEST(Seq2Seq, StepsGiveWhatAllTokensAtOnceGive) {
     for (const Ids& text : texts) {
       const Graph graph = make_seq2seq_graph(network, count, steps);
       Reference whole(graph);
-      whole.set_input("embedding", embed_tokens(network.encoder, source));
-      whole.set_input(kTargetEmbedding, embed_tokens(network.decoder, text));
+      whole.set_input(kSourceEmbedding, embed_pair(network, source, text));
       whole.run();
       expected.push_back(whole.values("logits"));
     }
@@ -138,6 +137,38 @@ TEST(Seq2Seq, StepsGiveWhatAllTokensAtOnceGive) {
   }
 }
 
+TEST(Seq2Seq, PaddingOfEitherTextChangesNothing) {
+  test::Random random(17);
+  for (int round = 0; round < 40; ++round) {
+    const hw::Machine machine = test::random_machine(random);
+    test::RandomSeq2Seq made(random);
+    const IntegerSeq2Seq network = made.integers(machine);
+    const std::uint32_t source = test::between(random, 1, 8), target = test::between(random, 1, 8),
+                        more = test::between(random, 0, 4), later = test::between(random, 0, 4);
+    Ids words = made.words(source, network.encoder.shape.vocabulary),
+        text = made.words(target, network.decoder.shape.vocabulary);
+    const auto logits = [&](bool narrowed) {
+      Graph graph = make_seq2seq_graph(network, static_cast<std::uint32_t>(words.size()),
+                                       static_cast<std::uint32_t>(text.size()));
+      if (narrowed) attend_to_source(graph, source);
+      Reference reference(graph);
+      reference.set_input(kSourceEmbedding, embed_pair(network, words, text));
+      reference.run();
+      return reference.values("logits");
+    };
+    const Ids expected = logits(false);
+    for (const std::int32_t id : made.words(more, network.encoder.shape.vocabulary)) {
+      words.push_back(id);
+    }
+    for (const std::int32_t id : made.words(later, network.decoder.shape.vocabulary)) {
+      text.push_back(id);
+    }
+    const Ids found = logits(true);
+    ASSERT_GE(found.size(), expected.size());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.begin())) << round;
+  }
+}
+
 TEST(Seq2Seq, IsTheSameAfterAFile) {
   test::Random random(9);
   const TempDirectory directory;
@@ -158,8 +189,7 @@ TEST(Seq2Seq, IsTheSameAfterAFile) {
     const auto logits = [&](const IntegerSeq2Seq& of) {
       const Graph graph = make_seq2seq_graph(of, 4, 5);
       Reference reference(graph);
-      reference.set_input("embedding", embed_tokens(of.encoder, source));
-      reference.set_input(kTargetEmbedding, embed_tokens(of.decoder, target));
+      reference.set_input(kSourceEmbedding, embed_pair(of, source, target));
       reference.run();
       return reference.values("logits");
     };
@@ -185,8 +215,7 @@ TEST(Seq2Seq, LosesLittleToIntegers) {
     const Graph graph = make_seq2seq_graph(network, static_cast<std::uint32_t>(source.size()),
                                            static_cast<std::uint32_t>(target.size()));
     Reference reference(graph, {true, false});
-    reference.set_input("embedding", embed_tokens(network.encoder, source));
-    reference.set_input(kTargetEmbedding, embed_tokens(network.decoder, target));
+    reference.set_input(kSourceEmbedding, embed_pair(network, source, target));
     reference.run();
     const Ids codes = reference.values("logits");
     const FloatRows logits = real.logits(source, target);

@@ -51,6 +51,9 @@ op = "silu"
 op = "multiply"
 inputs = ["silu7", "wide"]
 [[nodes]]
+op = "divide"
+inputs = ["multiply8", "wide"]
+[[nodes]]
 op = "add_table"
 [[nodes]]
 op = "tanh"
@@ -87,7 +90,7 @@ cols = 3
 groups = 24
 [[nodes]]
 op = "pad"
-padding = 1
+padding = [2, 0, 1, 1]
 [[nodes]]
 op = "average_pool"
 rows = 3

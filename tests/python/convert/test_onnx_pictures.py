@@ -40,9 +40,29 @@ def test_is_the_file_s_network(dense: str, tmp_path: Path) -> None:
     assert net.values[net.outputs[0]]["shape"] == [10, 1, 1]
 
 
-def test_integers_run_on_a_machine(tmp_path: Path, program: str) -> None:
+def test_pads_each_side_as_the_file_does(tmp_path: Path) -> None:
+    builder = onnx_models.uneven_cnn(np.random.default_rng(4))
+    net = read(onnx_models.save(tmp_path / "cnn.onnx", builder.model(builder.last, 2)), "cnn")
+    ops = [node.op for node in net.nodes]
+    assert ops == [
+        *["normalise", "convolution", "relu", "convolution", "relu", "pad", "max_pool", "convolution"],
+        *["convolution", "convolution", "divide", "average_pool", "convolution", "average_pool"],
+    ], "a quotient by a constant is a convolution, or a part of the one before it"
+    padding = [node.attributes.get("padding") for node in net.nodes]
+    assert padding[1] == [0, 0, 1, 1], "12 pixels, every second one, three wide: one more, at the end"
+    assert padding[3] == [1, 2, 0, 1], "lower: the odd one comes first"
+    assert padding[5:7] == [[0, 1, 2, 0], [1, 0, 0, 2]]
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_integers_run_on_a_machine(uneven: bool, tmp_path: Path, program: str) -> None:
     net, whole = str(tmp_path / "net.safetensors"), str(tmp_path / "net.int8.safetensors")
-    run(program, "convert", str(saved(tmp_path / "cnn.onnx")), net)
+    if uneven:
+        builder = onnx_models.uneven_cnn(np.random.default_rng(4))
+        onnx_models.save(tmp_path / "cnn.onnx", builder.model(builder.last, 2))
+    else:
+        saved(tmp_path / "cnn.onnx")
+    run(program, "convert", str(tmp_path / "cnn.onnx"), net)
     random = np.random.default_rng(5)
     pictures = random.integers(0, 256, (24, 3, 12, 12), np.uint8)
     # The labels are the file's own classes, so the accuracy says how often the integers agree.
@@ -59,7 +79,7 @@ def test_integers_run_on_a_machine(tmp_path: Path, program: str) -> None:
     run(program, "quantise", net, "-c", str(data), "-o", whole)
     for machine in ("transformer", "gemmini"):
         report = run(
-            program, "run", "-m", machine, "--model", whole, "-i", str(data), "-n", "3",
+            program, "run", "-m", machine, "--set", "postop.divider=1", "--model", whole, "-i", str(data), "-n", "3",
             "--check", "--json",
         )  # fmt: skip
         assert '"mismatched_bytes": 0' in report
@@ -113,12 +133,15 @@ def shape(*sizes: int) -> Callable[[Any], None]:
     ("change", "error"),
     [
         (attribute("Conv", dilations=[2, 2]), "dilations [2, 2], expected 1"),
-        (attribute("Conv", pads=[0, 0, 1, 1]), "expected the same on all sides"),
-        (attribute("Conv", strides=[1, 2]), "expected the same on all sides"),
-        (attribute("Conv", auto_pad="SAME_UPPER"), "auto_pad SAME_UPPER, expected pads"),
+        (attribute("Conv", pads=[0, -1, 1, 1]), "expected [top, left, bottom, right] from 0 to 255"),
+        (attribute("Conv", pads=[0, 0, 256, 1]), "expected [top, left, bottom, right] from 0 to 255"),
+        (attribute("Conv", pads=[1, 1]), "expected [top, left, bottom, right] from 0 to 255"),
+        (attribute("Conv", strides=[1, 2]), "expected the same in both directions"),
+        (attribute("Conv", auto_pad="SAME"), "auto_pad SAME, expected NOTSET, VALID, SAME_UPPER"),
+        (attribute("MaxPool", pads=[0, 2, 0, 0]), "padding [0, 2, 0, 0] of a window [2, 2]"),
         (attribute("MaxPool", ceil_mode=1), "expected a kernel of two sides, floors"),
         (attribute("AveragePool", pads=[1] * 4), "expected count_include_pad 1"),
-        (attribute("Pad", mode="reflect"), "expected as many zeros on all sides"),
+        (attribute("Pad", mode="reflect"), "expected zeros around the pictures"),
         (attribute("Gemm", transA=1), "transA, alpha or beta"),
         (attribute("BatchNormalization", epsilon=9.0), ""),
         (kind("Relu", "Tanh"), "not supported between convolutions, expected Add, AveragePool"),

@@ -54,6 +54,7 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.postop.row_statistics = between(random, 64, 2048);
   machine.postop.tensor_operands = between(random, 1, 8);
   machine.postop.operand_kib = between(random, 1, 64);
+  machine.postop.divider = 1;
   machine.preop.lanes = between(random, 0, 1) == 0 ? 0 : power_of_two(random, 0, 6);
   machine.mapper.fusion = one_of<hw::FusionLevel>(
       random,

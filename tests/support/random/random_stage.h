@@ -78,6 +78,10 @@ inline hw::Stage random_stage(Random& random, hw::StageOp op, hw::Operand operan
     case hw::StageOp::kMul:
       stage.imm = {shift(0, 16), range.lo, range.hi, value()};
       break;
+    case hw::StageOp::kDivide:
+      stage.imm = {shift(0, 12), range.lo, range.hi, value()};
+      if (operand == hw::Operand::kImmediate && stage.imm[3] == 0) stage.imm[3] = 5;
+      break;
     case hw::StageOp::kRequantise:
       stage.imm = {factor(), shift(8, 20), range.lo, range.hi};
       break;

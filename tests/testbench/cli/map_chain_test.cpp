@@ -101,6 +101,53 @@ TEST(MapChain, SimulatesWithAndWithoutFusion) {
   EXPECT_NE(text.out.find("model     net"), std::string::npos) << "named like its file";
 }
 
+TEST(MapChain, DividesAndPadsUnevenly) {
+  const TempDirectory directory;
+  const std::string quotient = directory.write("quotient.toml", R"(
+[[inputs]]
+name = "a"
+type = "s16"
+shape = [24, 40]
+[[inputs]]
+name = "b"
+type = "s8"
+shape = [24, 40]
+[[nodes]]
+op = "divide"
+inputs = ["a", "a"]
+shift = 3
+[[nodes]]
+name = "q"
+op = "requantise"
+factor = [1, 0]
+[[nodes]]
+op = "add"
+inputs = ["b", "q"]
+)");
+  const std::string padded = directory.write("padded.toml", R"(
+[[inputs]]
+name = "x"
+type = "s8"
+shape = [6, 12, 10]
+[[nodes]]
+op = "pad"
+padding = [0, 1, 3, 2]
+[[nodes]]
+op = "convolution"
+outputs = 9
+rows = 3
+cols = 3
+padding = [1, 0, 0, 0]
+)");
+  for (const std::string& chain : {quotient, padded}) {
+    const json document = json_of({"map", "-m", "transformer", "--set", "postop.divider=1",
+                                   "--chain", chain, "--simulate"})["chain"];
+    EXPECT_EQ(document["differing_bytes"], 0);
+    EXPECT_EQ(document["steps"]["all"]["passes"], 1) << chain;
+    EXPECT_GT(document["steps"]["off"]["cycles"], document["steps"]["all"]["cycles"]);
+  }
+}
+
 TEST(MapChain, WritesAProgramAndExplainsIt) {
   const TempDirectory directory;
   const std::string chain = directory.write("net.toml", kPictures);

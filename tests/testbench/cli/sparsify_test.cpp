@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/npy_bytes.h"
@@ -259,6 +261,12 @@ TEST(SparsifyStructures, SaveWhatTheirWeightsAndRowsWere) {
   constexpr int kTokens = 17, kWidth = 64, kLayers = 4, kHeads = 4, kHidden = 256;
   const json neurons = structures("vit17", "neurons", "0,0.25,0.5,0.75");
   EXPECT_EQ(neurons["parts"], kLayers * (kHidden - 1)) << "one of each layer stays";
+  std::set<std::pair<int, int>> order;
+  for (const json& part : neurons["order"]) {
+    EXPECT_TRUE(part[0] < kLayers && part[1] < kHidden) << part;
+    order.emplace(part[0], part[1]);
+  }
+  EXPECT_EQ(order.size(), neurons["parts"]) << "each part once";
   const json& curve = neurons["curve"];
   const std::int64_t whole = curve[0]["macs"];
   for (const json& point : curve) {
@@ -281,7 +289,9 @@ TEST(SparsifyStructures, SaveWhatTheirWeightsAndRowsWere) {
 }
 
 TEST(SparsifyStructures, DropTheTokensThatAddLeast) {
-  const json tokens = structures("vit17", "tokens", "0.25,0.9")["curve"];
+  const json document = structures("vit17", "tokens", "0.25,0.9");
+  const json& tokens = document["curve"];
+  EXPECT_EQ(document["order"], json::array());
   EXPECT_EQ(tokens[0]["error"], 0.0) << "in another order the network is the same";
   EXPECT_EQ(tokens[1]["gone"], 4);
   EXPECT_EQ(tokens[2]["gone"], 14);

@@ -283,6 +283,44 @@ TEST(Vowels, AreWrittenByIntegersAsByTheCheckpoint) {
   EXPECT_GT(runs[1]["cycles_per_token"], runs[0]["cycles_per_token"]);
 }
 
+// All tokens of a target at once, each source up to its padding.
+TEST(Vowels, RunAsPairsOfTexts) {
+  const TempDirectory directory;
+  const std::string model = directory.path("vowels.int8.safetensors");
+  const std::string data = source_path("traces/data/"), texts = data + "vowels.safetensors";
+  output_of({"quantise", "vowels", "-c", data + "vowels_calibration.safetensors", "-o", model});
+  for (const std::string machine : {"transformer", "gemmini"}) {
+    const json run =
+        json_of({"run", "-m", machine, "--model", model, "-i", texts, "-n", "3", "--check"});
+    EXPECT_EQ(run["mismatched_bytes"], 0) << run["first_mismatch"];
+    EXPECT_GT(run["checked_bytes"], 0);
+    EXPECT_GE(run["accuracy"], 0.8);
+    EXPECT_EQ(run["images"], 3);
+  }
+  const json expected =
+      json_of({"analyse", "-m", "transformer", "--model", model, "--length", "16", "--simulate"});
+  const json map = json_of({"map", "-m", "transformer", "--model", model, "--length", "16"});
+  EXPECT_GT(expected["cycles"], 0);
+  EXPECT_EQ(map["expected_cycles"], expected["mapped_total"]["expected_cycles"]);
+  const auto refused = [&](const Words& arguments, const std::string& what) {
+    const ProgramRun run = run_systole(arguments);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_NE(run.err.find(what), std::string::npos) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  };
+  const Words run = {"run", "-m", "transformer", "--model", model};
+  refused(run, "expected a safetensors file with input_ids and decoder_input_ids");
+  refused(words_of("run -m transformer --model " + model + " -i " + texts, {"--decode"}),
+          "--decode");
+  refused(words_of("run -m transformer --model " + model + " -i " + texts, {"--mask", "m.npy"}),
+          "is an encoder-decoder, expected a network of one part");
+  refused({"run", "-m", "vitcod", "--model", model, "-i", texts},
+          "attention_mask: found padding, but vitcod has attention engines");
+  refused({"analyse", "--model", model}, "of Transformers of one part, expected --machine");
+  refused({"map", "-m", "transformer", "--model", model, "--length", "1000"},
+          "--length: found 1000");
+}
+
 TEST_F(ClassifierRun, CoresShareItsTexts) {
   mask_.assign(mask_.size(), 1);
   write("texts.safetensors", labels_);

@@ -25,8 +25,7 @@ Ids last_logits(const model::IntegerSeq2Seq& network, const Ids& source, const I
   const model::Graph graph = model::make_seq2seq_graph(
       network, static_cast<std::uint32_t>(source.size()), static_cast<std::uint32_t>(text.size()));
   model::Reference reference(graph);
-  reference.set_input("embedding", model::embed_tokens(network.encoder, source));
-  reference.set_input(model::kTargetEmbedding, model::embed_tokens(network.decoder, text));
+  reference.set_input(model::kSourceEmbedding, model::embed_pair(network, source, text));
   reference.run();
   const Ids logits = reference.values("logits");
   return {logits.end() - network.decoder.shape.vocabulary, logits.end()};

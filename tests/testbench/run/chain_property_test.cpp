@@ -68,7 +68,7 @@ class RandomChain {
   }
 
   void matrix_node() {
-    switch (between(random_, 0, 7)) {
+    switch (between(random_, 0, 8)) {
       case 0:
         to_bytes();
         cols_ = 4 * between(random_, 1, 16);
@@ -90,6 +90,14 @@ class RandomChain {
         return node("multiply", "s16", keys);
       }
       case 6: {
+        const std::string dividend = at_;
+        if (type_ == "s16")
+          to_bytes();
+        else
+          to_words();
+        return node("divide", "s16", fmt::format("inputs = [\"{}\", \"{}\"]\n", dividend, at_));
+      }
+      case 7: {
         to_bytes();
         const std::string identity = at_;
         node("linear", "s32", fmt::format("outputs = {}\ntype = \"s32\"\n", cols_));
@@ -116,7 +124,8 @@ class RandomChain {
     switch (between(random_, 0, 4)) {
       case 0:
         side_ += 2;
-        return node("pad", "s8", "padding = 1\n");
+        if (between(random_, 0, 1) == 0) return node("pad", "s8", "padding = 1\n");
+        return node("pad", "s8", "padding = [0, 1, 2, 1]\n");
       case 1:
         if (side_ < 3) break;
         side_ -= 2;
@@ -134,7 +143,8 @@ class RandomChain {
     }
     channels_ = between(random_, 1, 20);
     node("convolution", "s8",
-         fmt::format("outputs = {}\nrows = 3\ncols = 3\npadding = 1\n", channels_));
+         fmt::format("outputs = {}\nrows = 3\ncols = 3\npadding = {}\n", channels_,
+                     between(random_, 0, 1) == 0 ? "1" : "[2, 0, 0, 2]"));
   }
 
   Random& random_;
@@ -192,8 +202,8 @@ TEST_F(ChainPropertyTest, AnyChainOnAnyMachineHasTheSameBitsHoweverItIsFused) {
   EXPECT_GT(fewer, 100) << "chains that fuse";
   EXPECT_GT(padded, 5) << "zeros that became padding";
   for (const char* const op :
-       {"linear", "layer_norm", "gelu", "silu", "tanh", "multiply", "add", "attention", "pad",
-        "max_pool", "average_pool", "convolution", "relu", "requantise"}) {
+       {"linear", "layer_norm", "gelu", "silu", "tanh", "multiply", "divide", "add", "attention",
+        "pad", "max_pool", "average_pool", "convolution", "relu", "requantise"}) {
     EXPECT_GT(ops[op], 5) << op;
   }
 }

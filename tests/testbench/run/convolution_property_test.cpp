@@ -26,6 +26,17 @@ using test::between;
 using test::Random;
 using test::Workload;
 
+/// The same on all sides or, in two of three, any.
+hw::Padding random_padding(Random& random) {
+  const auto side = [&random] { return static_cast<std::uint8_t>(between(random, 0, 3)); };
+  hw::Padding padding = hw::Padding::on_all_sides(side());
+  if (between(random, 0, 2) == 0) return padding;
+  padding.left = side();
+  padding.bottom = side();
+  padding.right = side();
+  return padding;
+}
+
 /// Over the picture of `window`, gathering what it does.
 hw::Window random_window(Random& random, hw::Window window) {
   for (;;) {
@@ -34,7 +45,7 @@ hw::Window random_window(Random& random, hw::Window window) {
                              ? static_cast<std::uint16_t>(between(random, 1, 7))
                              : window.kernel_rows;
     window.stride = static_cast<std::uint16_t>(between(random, 1, 3));
-    window.padding = static_cast<std::uint16_t>(between(random, 0, 3));
+    window.padding = random_padding(random);
     try {
       hw::check_window(window);
       return window;
@@ -96,7 +107,8 @@ Workload random_network(std::uint64_t seed) {
       view = convolve(name, window, outputs, 1);
     } else {
       window.kernel_rows = window.kernel_cols = 3;
-      window.stride = window.padding = 1;
+      window.stride = 1;
+      window.padding = hw::Padding::on_all_sides(1);
       const View branch = convolve(name, window, outputs, 1);
       const View sum = builder.stage(
           name + ".residual", branch,
@@ -135,7 +147,7 @@ class ConvolutionPropertyTest : public test::SystemCTest {};
 
 TEST_F(ConvolutionPropertyTest, AnyNetworkOnAnyMachineHasTheReferencesBits) {
   double worst = 0, sum = 0;
-  int count = 0, reduced = 0, patches = 0, with_residual = 0;
+  int count = 0, reduced = 0, patches = 0, with_residual = 0, uneven = 0;
   for (std::uint64_t seed = 0; seed < kNetworks && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     const Workload workload = random_network(seed);
@@ -151,6 +163,8 @@ TEST_F(ConvolutionPropertyTest, AnyNetworkOnAnyMachineHasTheReferencesBits) {
       const auto* const load = command.as<hw::cmd::Load>();
       if (load == nullptr || !load->window) continue;
       ++(load->window->window.gather == hw::Gather::kPatches ? patches : reduced);
+      const hw::Padding& padding = load->window->window.padding;
+      uneven += padding != hw::Padding::on_all_sides(padding.top) ? 1 : 0;
     }
     for (const mapper::Group& group : mapping.groups) {
       with_residual += group.window && !group.tensors.empty() ? 1 : 0;
@@ -167,6 +181,7 @@ TEST_F(ConvolutionPropertyTest, AnyNetworkOnAnyMachineHasTheReferencesBits) {
   }
   EXPECT_GT(patches, 2000);
   EXPECT_GT(reduced, 100);
+  EXPECT_GT(uneven, 1000);
   EXPECT_GT(with_residual, 30) << "additions in the chain of a convolution";
   // These networks are small, and much of their time is not that of any unit.
   RecordProperty("mean_deviation", std::to_string(std::exp(sum / count) - 1));

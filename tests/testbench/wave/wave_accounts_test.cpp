@@ -245,7 +245,7 @@ std::vector<std::uint64_t> WaveAccounts::rows_in(const std::string& path, std::u
 void WaveAccounts::rows_go_through_the_functional_units() {
   std::size_t passed = 0, ahead = 0;
   const std::string row = "system.core.store.row";
-  for (const char* name : {"gelu", "exponential", "norm", "rope", "transposer"}) {
+  for (const char* name : {"gelu", "exponential", "norm", "rope", "transposer", "divider"}) {
     const std::string unit = std::string("system.core.store.") + name;
     if (vcd.variables.count(unit + ".row") == 0) continue;
     for (const tlm_model::CommandTrace& trace : result.traces) {
