@@ -115,6 +115,13 @@ std::vector<std::uint32_t> read_labels(const Safetensors& file, std::size_t coun
   return {labels.begin(), labels.end()};
 }
 
+TokenIds read_token_ids(const Safetensors& file, const TextShape& shape) {
+  TokenIds result = read_texts(file, kIds, kMask, shape);
+  result.types = read_types(file, shape.token_types);
+  result.labels = read_labels(file, result.count, shape.classes);
+  return result;
+}
+
 std::vector<std::int32_t> text_row(const std::vector<std::int32_t>& values, std::size_t index,
                                    std::size_t length) {
   if (values.empty()) return {};
@@ -136,20 +143,17 @@ TokenText TokenIds::text(std::size_t index) const {
 }
 
 TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
-  const Safetensors file = Safetensors::open(path);
-  TokenIds result = read_texts(file, kIds, kMask, shape);
-  result.types = read_types(file, shape.token_types);
-  result.labels = read_labels(file, result.count, shape.classes);
-  return result;
+  return read_token_ids(Safetensors::open(path), shape);
 }
 
 TextPairs load_text_pairs(const std::string& path, const TextShape& encoder,
                           const TextShape& decoder, std::int32_t begin) {
   const Safetensors file = Safetensors::open(path);
-  TextPairs pairs = {load_token_ids(path, encoder),
+  TextPairs pairs = {read_token_ids(file, encoder),
                      read_texts(file, kTarget, kTargetMask, decoder)};
-  if (!pairs.source.types.empty())
+  if (!pairs.source.types.empty()) {
     fail_tensor(file, kTypes, "of an encoder-decoder: expected none");
+  }
   if (pairs.target.count != pairs.source.count) {
     fail_tensor(file, kTarget,
                 std::to_string(pairs.target.count) + " texts, expected " +
