@@ -26,7 +26,7 @@ using test::Anchor;
 using test::Random;
 using test::Workload;
 
-constexpr int kGraphs = 720;
+constexpr int kGraphs = 795;
 
 /// A machine that fuses as much as it can, with room for the graph.
 hw::Machine fusing_machine(Random& random) {
