@@ -318,7 +318,9 @@ class _Converter:
             raise self.graph.fail(op, f"auto_pad {automatic}, expected {', '.join(_AUTOMATIC)}")
         if automatic.startswith("SAME"):
             return _Place(strides[0], self.same_sides(sides, window, strides[0], automatic))
-        pads = [int(size) for size in found.get("pads", [0] * 4)] if automatic == "NOTSET" else [0] * 4
+        pads = (
+            [int(size) for size in found.get("pads", [0] * 4)] if automatic == "NOTSET" else [0] * 4
+        )
         if len(pads) != 4 or min(pads) < 0 or max(pads) > _MOST_SIDE:
             raise self.graph.fail(
                 op, f"pads {pads}, expected [top, left, bottom, right] from 0 to {_MOST_SIDE}"
@@ -379,7 +381,9 @@ class _Converter:
                 raise self.graph.fail(op, "means without the padding, expected count_include_pad 1")
         shape = [channels, *self.sides((height, width), (rows, cols), place, op)]
         kind = "max_pool" if op.type == "MaxPool" else "average_pool"
-        return self.net.node(self.name(op), kind, [x], shape, rows=rows, cols=cols, **place.attributes())
+        return self.net.node(
+            self.name(op), kind, [x], shape, rows=rows, cols=cols, **place.attributes()
+        )
 
     def check_axes(self, op: Op) -> None:
         axes = op.attributes.get("axes")

@@ -307,10 +307,16 @@ def uneven_cnn(random: np.random.Generator) -> Builder:
     x = b.op("Relu", conv(x, 8, 3, 3, 3, auto_pad="SAME_UPPER", strides=[2, 2]))
     x = b.op("Div", conv(x, 8, 8, 2, 4, auto_pad="SAME_LOWER"), constant(1))
     x = b.op("Pad", b.op("Relu", x), b.ints(0, 0, 0, 1, 0, 0, 2, 0))
-    x = b.op("Div", b.op("MaxPool", x, kernel_shape=[2, 3], pads=[1, 0, 0, 2]), constant(1, 8, 1, 1))
+    x = b.op(
+        "Div", b.op("MaxPool", x, kernel_shape=[2, 3], pads=[1, 0, 0, 2]), constant(1, 8, 1, 1)
+    )
     small = b.constant(np.full((8, 8, 2, 1), 0.02, np.float32))
     two = b.constant(np.full(8, 2, np.float32))
-    x = b.op("Div", conv(x, 8, 8, 3, 3, pads=[0, 2, 1, 0]), b.op("Conv", x, small, two, pads=[0, 0, 0, 0]))
+    x = b.op(
+        "Div",
+        conv(x, 8, 8, 3, 3, pads=[0, 2, 1, 0]),
+        b.op("Conv", x, small, two, pads=[0, 0, 0, 0]),
+    )
     x = b.op("AveragePool", x, kernel_shape=[3, 3], pads=[0, 1, 2, 0], count_include_pad=1)
     b.last = b.op("Flatten", b.op("GlobalAveragePool", conv(x, 10, 8, 1, 1)))
     return b

@@ -45,11 +45,22 @@ def test_pads_each_side_as_the_file_does(tmp_path: Path) -> None:
     net = read(onnx_models.save(tmp_path / "cnn.onnx", builder.model(builder.last, 2)), "cnn")
     ops = [node.op for node in net.nodes]
     assert ops == [
-        *["normalise", "convolution", "relu", "convolution", "relu", "pad", "max_pool", "convolution"],
+        *[
+            "normalise",
+            "convolution",
+            "relu",
+            "convolution",
+            "relu",
+            "pad",
+            "max_pool",
+            "convolution",
+        ],
         *["convolution", "convolution", "divide", "average_pool", "convolution", "average_pool"],
     ], "a quotient by a constant is a convolution, or a part of the one before it"
     padding = [node.attributes.get("padding") for node in net.nodes]
-    assert padding[1] == [0, 0, 1, 1], "12 pixels, every second one, three wide: one more, at the end"
+    assert padding[1] == [0, 0, 1, 1], (
+        "12 pixels, every second one, three wide: one more, at the end"
+    )
     assert padding[3] == [1, 2, 0, 1], "lower: the odd one comes first"
     assert padding[5:7] == [[0, 1, 2, 0], [1, 0, 0, 2]]
 
@@ -133,8 +144,14 @@ def shape(*sizes: int) -> Callable[[Any], None]:
     ("change", "error"),
     [
         (attribute("Conv", dilations=[2, 2]), "dilations [2, 2], expected 1"),
-        (attribute("Conv", pads=[0, -1, 1, 1]), "expected [top, left, bottom, right] from 0 to 255"),
-        (attribute("Conv", pads=[0, 0, 256, 1]), "expected [top, left, bottom, right] from 0 to 255"),
+        (
+            attribute("Conv", pads=[0, -1, 1, 1]),
+            "expected [top, left, bottom, right] from 0 to 255",
+        ),
+        (
+            attribute("Conv", pads=[0, 0, 256, 1]),
+            "expected [top, left, bottom, right] from 0 to 255",
+        ),
         (attribute("Conv", pads=[1, 1]), "expected [top, left, bottom, right] from 0 to 255"),
         (attribute("Conv", strides=[1, 2]), "expected the same in both directions"),
         (attribute("Conv", auto_pad="SAME"), "auto_pad SAME, expected NOTSET, VALID, SAME_UPPER"),

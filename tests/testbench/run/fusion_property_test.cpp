@@ -26,7 +26,9 @@ using test::Anchor;
 using test::Random;
 using test::Workload;
 
-constexpr int kGraphs = 720;
+constexpr int kGraphs = 760;
+/// Graphs from here on have every stage before and after every anchor.
+constexpr std::uint64_t kFirstGraph = 1000;
 
 /// A machine that fuses as much as it can, with room for the graph.
 hw::Machine fusing_machine(Random& random) {
@@ -194,7 +196,7 @@ class FusionPropertyTest : public test::SystemCTest {
 };
 
 TEST_F(FusionPropertyTest, AnyChainAroundAnyAnchorGivesTheSameBits) {
-  for (std::uint64_t seed = 0; seed < kGraphs && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = kFirstGraph; seed < kFirstGraph + kGraphs && !HasFailure(); ++seed) {
     expect_the_same_bits(seed, static_cast<Anchor>(seed % test::kAnchors));
   }
   for (std::uint8_t op = 0; op < hw::kStageOps; ++op) {
