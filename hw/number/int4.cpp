@@ -34,9 +34,8 @@ void pack_int4(const std::uint8_t* weights, std::size_t pitch, std::size_t rows,
     for (std::size_t c = 0, i = 0; c < cols; c += col_step, ++i) {
       const std::size_t next_row = along_rows ? r : r + 1, next_col = along_rows ? c + 1 : c;
       const unsigned low = half_of(weights[r * pitch + c]);
-      const unsigned high = next_row < rows && next_col < cols
-                                ? half_of(weights[next_row * pitch + next_col])
-                                : 0;
+      const unsigned high =
+          next_row < rows && next_col < cols ? half_of(weights[next_row * pitch + next_col]) : 0;
       to[i] = static_cast<std::uint8_t>(low | high << kHalfBits);
     }
   }

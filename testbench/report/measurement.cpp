@@ -271,8 +271,8 @@ ordered_json to_json(const NetworkSize& size) {
     document["head_width"] = size.llama->head_width;
     document["vocabulary"] = size.llama->vocabulary;
     document["window"] = size.llama->window;
-    document["weight_bits"] = size.four_bits ? 4 : 8;
   }
+  if (size.llama || size.four_bits) document["weight_bits"] = size.four_bits ? 4 : 8;
   return document;
 }
 
