@@ -1,5 +1,5 @@
-// rtl/array/systole_split_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h, every
-// cycle, with int8 and with int4 weights.
+// rtl/array/systole_split_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h,
+// every cycle, with int8 and with int4 weights.
 
 #include <gtest/gtest.h>
 

@@ -67,9 +67,9 @@ TEST_F(Int4WeightsTest, OfRandomProductsGiveTheValuesOfPlainIntegers) {
     hw::Machine machine = test::random_machine_without_search(random);
     if (machine.attention.lines != 0 || machine.unroller.loops != 0) continue;
     machine.array.split = hw::ArraySplit::kWeights;
-    const model::Graph graph = with_int4(test::random_matmul_graph(
-        seed, test::between(random, 1, 60), test::between(random, 1, 70),
-        test::between(random, 1, 150)));
+    const model::Graph graph = with_int4(
+        test::random_matmul_graph(seed, test::between(random, 1, 60), test::between(random, 1, 70),
+                                  test::between(random, 1, 150)));
     mapper::Mapping mapping;
     try {
       mapping = mapper::map_graph(graph, machine);
@@ -108,8 +108,7 @@ TEST_F(Int4WeightsTest, GiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
     SimulationOptions options;
     options.check = true;
     const SimulationResult result = workload.simulate(halves, with_split, options);
-    EXPECT_EQ(result.check.mismatches, 0U)
-        << result.check.first << "\n" << hw::to_toml(with_split);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first << "\n" << hw::to_toml(with_split);
     EXPECT_EQ(result.events.int4_macs, bytes_of(halves).int4_macs);
     const auto cycles = static_cast<double>(result.cycles.front());
     EXPECT_GE(cycles, result.bounds.front()) << hw::to_toml(with_split);
@@ -138,7 +137,8 @@ TEST_F(Int4WeightsTest, GiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
   RecordProperty("mean", std::to_string(ratio / split));
 }
 
-// With one port a row of activations takes two cycles; what a second one brings, and what needs none.
+// With one port a row of activations takes two cycles; what a second one brings, and what needs
+// none.
 TEST_F(Int4WeightsTest, GainAsMuchAsThePortsOfActivationsAllow) {
   const auto array_cycles = [](std::uint32_t m, std::uint32_t ports, hw::ArraySplit split) {
     hw::Machine machine;
