@@ -133,9 +133,10 @@ struct WidthFold {
   }
 };
 
-// Folds of either width follow each other without a bubble: the width goes along with the rows.
-TEST(SplitArrayWidths, ChangeFromFoldToFold) {
-  Random random(25);
+/// Sends folds of random widths, one right after the other, and compares every sum. `stalls`: beats
+/// come late and sums are refused.
+void send_folds_of_both_widths(std::uint64_t seed, bool stalls) {
+  Random random(seed);
   VerilatedDut<Vsplit_array_4_checked> dut({true, {}, 3});
   dut->overlap_i = 2;
   dut->a_unsigned_i = 0;
@@ -152,41 +153,54 @@ TEST(SplitArrayWidths, ChangeFromFoldToFold) {
     }
   }
   FoldPosition weight, act, result;
+  bool weight_offered = false, act_offered = false;
   std::uint64_t first = 0, last = 0, rows = 0;
   for (std::uint64_t cycle = 0; result.fold < folds.size(); ++cycle) {
-    ASSERT_LT(cycle, 10'000U);
-    dut->weight_valid_i = weight.fold < folds.size();
-    if (dut->weight_valid_i) {
+    ASSERT_LT(cycle, 20'000U);
+    const auto comes = [&] { return !stalls || random() % 3 != 0; };
+    dut->weight_pending_i = weight.fold < folds.size();
+    dut->act_pending_i = act.fold < folds.size();
+    weight_offered = dut->weight_pending_i && (weight_offered || comes());
+    act_offered = dut->act_pending_i && (act_offered || comes());
+    dut->weight_valid_i = weight_offered;
+    dut->act_valid_i = act_offered;
+    dut->result_ready_i = comes();
+    if (weight_offered) {
       std::memcpy(&dut->weight_i, folds[weight.fold].weights[3 - weight.beat].data(), 4);
     }
-    dut->act_valid_i = act.fold < folds.size();
-    if (dut->act_valid_i) {
+    if (act_offered) {
       const WidthFold& fold = folds[act.fold];
       std::memcpy(&dut->act_i, fold.acts[act.beat].data(), 8);
       dut->act_last_i = act.beat + 1 == fold.acts.size();
       dut->b_int4_i = fold.int4;
     }
     dut.settle();
-    const bool took_weight = dut->weight_valid_i && dut->weight_ready_o;
-    const bool took_act = dut->act_valid_i && dut->act_ready_o;
-    if (dut->result_valid_o) {
+    if (dut->result_valid_o && dut->result_ready_i) {
       const WidthFold& fold = folds[result.fold];
       for (std::size_t c = 0; c < 4; ++c) {
         ASSERT_EQ(static_cast<std::int32_t>(dut->result_o[c]), fold.sum(result.beat, c));
       }
       result.step(fold.acts.size());
     }
-    if (took_weight) weight.step(4);
-    if (took_act) {
+    if (weight_offered && dut->weight_ready_o) {
+      weight.step(4);
+      weight_offered = false;
+    }
+    if (act_offered && dut->act_ready_o) {
       if (rows++ == 0) first = cycle;
       last = cycle;
       act.step(folds[act.fold].acts.size());
+      act_offered = false;
     }
     dut.tick();
   }
-  EXPECT_EQ(last - first + 1, rows) << "a bubble between folds";
+  EXPECT_EQ(last - first + 1 == rows, !stalls) << "bubbles between folds";
   EXPECT_FALSE(dut.failed());
 }
+
+// The width goes along with the rows.
+TEST(SplitArrayWidths, ChangeFromFoldToFoldWithoutABubble) { send_folds_of_both_widths(25, false); }
+TEST(SplitArrayWidths, ChangeWhileTheArrayStalls) { send_folds_of_both_widths(26, true); }
 
 TEST(SplitArrayBuilds, AreNamedIfOneIsMissing) {
   EXPECT_THROW((void)make_split_array(8, hw::ArrayOverlap::kFull), hw::InputError);
