@@ -135,7 +135,7 @@ TEST_F(Int4WeightsTest, GiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
   EXPECT_LT(worst, 1.01);
   EXPECT_LT(ratio / split, 0.95);
   EXPECT_GT(plain, 5);
-  EXPECT_LT(off / plain, off_of_whole / plain + 0.02) << "expected cycles";
+  EXPECT_LT(off / plain, off_of_whole / plain + 0.05) << "expected cycles";
   RecordProperty("worst", std::to_string(worst));
   RecordProperty("mean", std::to_string(ratio / split));
   RecordProperty("expected_off", std::to_string(off / plain));
