@@ -130,6 +130,8 @@ double CommandCycles::of(const hw::Command& command) const {
   const hw::CommandShape shape = hw::shape_of(command);
   switch (command.opcode()) {
     case hw::Opcode::kMatmul:
+      return static_cast<double>(
+          hw::matmul_cycles(machine_.array, *command.as<hw::cmd::Matmul>(), true).interval);
     case hw::Opcode::kLoop:
       return static_cast<double>(
           hw::array_cycles(machine_.array, shape.m, shape.n, shape.k, true).interval);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "hw/memory/fixed_memory.h"
+#include "hw/number/int4.h"
 #include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
@@ -19,6 +20,9 @@ Roofline roofline_of(const hw::Machine& machine) {
   };
   Roofline roofline;
   roofline.macs = static_cast<double>(machine.array.rows) * machine.array.cols;
+  if (machine.array.split != hw::ArraySplit::kNone) {
+    roofline.int4_macs = hw::kInt4Pair * roofline.macs;
+  }
   roofline.dram_bytes = hw::memory_rate(machine) / core;
   roofline.bus_bytes = static_cast<double>(machine.bus.width_bytes) * machine.bus.clock_mhz / core;
   roofline.read_bytes = window(machine.dma.outstanding_reads);

@@ -9,7 +9,8 @@ namespace systole::analysis {
 
 /// What a machine can do at most, per cycle of the core.
 struct Roofline {
-  double macs = 0;        ///< of the array
+  double macs = 0;        ///< of the array, by int8 weights
+  double int4_macs = 0;   ///< by int4 weights; 0: its multipliers do not split
   double dram_bytes = 0;  ///< of main memory: all channels of a DRAM together, either direction
   double bus_bytes = 0;   ///< of each direction
   /// What the outstanding requests of a DMA port cover on an idle memory, however wide the bus.

@@ -3,12 +3,14 @@
 #include <array>
 
 #include "hw/memory/word_code.h"
+#include "hw/number/int4.h"
 #include "hw/silicon/area.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::array kCounts = {&EnergyEvents::macs,
+                                &EnergyEvents::int4_macs,
                                 &EnergyEvents::postop_elements,
                                 &EnergyEvents::scratchpad_bytes,
                                 &EnergyEvents::accumulator_bytes,
@@ -33,6 +35,8 @@ EnergyEvents EnergyEvents::since(const EnergyEvents& before) const {
 
 Machine::Energy energy_table(const Machine& machine) {
   Machine::Energy table = machine.energy;
+  // Two products by int4 weights share multiplier and adder of a PE.
+  if (table.mac_int4_pj == 0) table.mac_int4_pj = table.mac_pj / kInt4Pair;
   // A byte of data takes its check bits along.
   const auto by_size = [](double& pj, const SramSize& size, double growth) {
     if (pj == 0) pj = sram_byte_pj(size) * growth;

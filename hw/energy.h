@@ -9,6 +9,7 @@ namespace systole::hw {
 /// What happened in a run, as far as it costs energy.
 struct EnergyEvents {
   std::uint64_t macs = 0;
+  std::uint64_t int4_macs = 0;        ///< of them: by int4 weights
   std::uint64_t postop_elements = 0;  ///< elements times stages
   std::uint64_t scratchpad_bytes = 0;
   std::uint64_t accumulator_bytes = 0;
@@ -43,7 +44,8 @@ struct EnergyReport {
     return static_cast<double>(count) * pj * 1e-12;
   };
   EnergyReport report;
-  report.mac = joules(events.macs, table.mac_pj);
+  report.mac = joules(events.macs - events.int4_macs, table.mac_pj) +
+               joules(events.int4_macs, table.mac_int4_pj);
   report.postop = joules(events.postop_elements, table.postop_pj);
   report.scratchpad = joules(events.scratchpad_bytes, table.scratchpad_byte_pj);
   report.accumulator = joules(events.accumulator_bytes, table.accumulator_byte_pj);

@@ -163,8 +163,8 @@ class PathBuilder {
       const model::Tensor& b = graph_.tensors[node.product()->b.tensor];
       if (b.kind == model::Tensor::Kind::kConstant) {
         const std::uint64_t k = node.in_cols(), n = node.out.cols;
-        weights +=
-            static_cast<double>(mapper::may_pack(b, machine_) ? hw::packed_bytes(k, n) : k * n);
+        weights += mapper::may_pack(b, machine_) ? static_cast<double>(hw::packed_bytes(k, n))
+                                                 : static_cast<double>(k * n) / pair_of(node);
       }
     }
     if (array != 0) array += begin + product_tail_;
@@ -174,8 +174,13 @@ class PathBuilder {
   }
 
   [[nodiscard]] double array_time(const Node& product, std::uint64_t rows) const {
-    const std::uint64_t n = product.out.cols, k = product.in_cols();
-    return static_cast<double>(hw::array_cycles(machine_.array, rows, n, k, true).interval);
+    const std::uint64_t n = product.out.cols;
+    const std::uint64_t steps = hw::array_steps(product.in_cols(), pair_of(product) != 1);
+    return static_cast<double>(hw::array_cycles(machine_.array, rows, n, steps, true).interval);
+  }
+  /// Weights of a byte.
+  [[nodiscard]] std::uint32_t pair_of(const Node& product) const {
+    return mapper::is_int4(graph_, product.product()->b, machine_) ? hw::kInt4Pair : 1;
   }
 
   [[nodiscard]] bool is_step(std::size_t i) const {

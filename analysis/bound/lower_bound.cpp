@@ -95,11 +95,16 @@ class BoundBuilder {
     begin_chain(m, n);
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
-    op.array += static_cast<double>(hw::array_cycles(machine_.array, m, n, k, true).interval);
+    const bool int4 = mapper::is_int4(graph_, b, machine_);
+    op.array += static_cast<double>(
+        hw::array_cycles(machine_.array, m, n, hw::array_steps(k, int4), true).interval);
     if (node.window) {
       // However often pixels are read on chip, they come from memory once.
       for (const View& view : {node.in, b}) {
-        if (comes_from_memory(view)) op.loaded += static_cast<double>(bytes_of(graph_, view));
+        if (!comes_from_memory(view)) continue;
+        const std::uint64_t bytes = bytes_of(graph_, view);
+        op.loaded +=
+            static_cast<double>(int4 && view.tensor == b.tensor ? bytes / hw::kInt4Pair : bytes);
       }
       return;
     }
@@ -110,10 +115,14 @@ class BoundBuilder {
     const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
     const double made =
         (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(b) ? 0.0 : b_bytes);
-    const double all = least_operand_bytes(m, n, k, sums_, operand_bytes_);
-    if (mapper::may_pack(graph_.tensors[b.tensor], machine_)) {
+    // Pairs of int4 are pairs on chip, too.
+    const double all =
+        least_operand_bytes(m, n, k, sums_, operand_bytes_ * (int4 ? hw::kInt4Pair : 1));
+    const bool expands = mapper::may_pack(graph_.tensors[b.tensor], machine_);
+    if (expands || int4) {
       // However often A or B pass, a byte of either brings no more than B's packing allows.
-      const auto packed = static_cast<double>(hw::packed_bytes(k, n));
+      const auto packed =
+          expands ? static_cast<double>(hw::packed_bytes(k, n)) : b_bytes / hw::kInt4Pair;
       op.loaded += std::max(0.0, std::max(packed + a_bytes, packed / b_bytes * all) - made);
       return;
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "hw/machine/machine.h"
+#include "hw/number/int4.h"
 
 /// Cycle contract of the systolic array.
 ///
@@ -22,6 +23,17 @@
 /// Output-stationary, "preload" overlaps the shift-out of the results with the next fold instead.
 /// Ragged tiles cost as much as full ones: the array pads them with zeros.
 ///
+/// Int4 weights (Machine::Array::split): the 8 x 8-bit multiplier of a PE is two of 8 x 4 bits
+/// whose products are added, the high one shifted for an int8 weight, not shifted for two int4
+/// weights. A byte of weights is then a pair of neighbours along k, and the PE adds a0 w0 + a1 w1
+/// to its sum in a cycle: it takes two activations instead of one. The array does in cycles what it
+/// does for int8 with half of the depth, array_steps(k): that many rows of weights to preload (or
+/// steps to stream), the same sums. What is not halved are the activations: each is read as often
+/// as if weights were int8, 2 R bytes in a cycle of full rate instead of R, and a word of the
+/// scratchpad is R bytes. So a stationary array that streams long rows gains from one port at the
+/// bank of A nothing, and from two ports twice the MACs; where loading weights is what takes time,
+/// it gains without more ports.
+///
 /// In cycles of the RTL (rtl/array/systole_systolic_array.sv, weight-stationary), cycle 0 being
 /// that of a command's first handshake:
 /// - A lone fold takes its weights in cycles 0 to R - 1 and its rows in cycles R to R + T - 1. The
@@ -34,6 +46,12 @@
 /// - Each cycle in which the array waits for a beat, or a row of sums is refused, delays all that
 ///   lags it by one.
 namespace systole::hw {
+
+/// Steps along k of a product: pairs of int4 weights, else k.
+template <typename T>
+[[nodiscard]] constexpr T array_steps(T k, bool b_int4) {
+  return b_int4 ? int4_pairs(k) : k;
+}
 
 struct ArrayCycles {
   std::uint64_t folds = 0;
@@ -51,6 +69,8 @@ struct ArrayCycles {
 /// R cycles weight-stationary; without double-buffered weights (overlap none) it changes nothing.
 /// interval <= latency, and stream + preload + drain == interval. A matmul of no work costs
 /// nothing.
+///
+/// `k` counts steps: array_steps() of a product of int4 weights.
 [[nodiscard]] ArrayCycles array_cycles(const Machine::Array& array, std::uint64_t m,
                                        std::uint64_t n, std::uint64_t k, bool preloaded);
 
@@ -61,12 +81,12 @@ struct ArrayCycles {
 
 /// Scratchpad rows that a command reads. Weight-stationary: m rows of A (R elements) per fold, and
 /// k rows of B (C elements) per column of folds. Output-stationary: per fold k rows of A and as
-/// many of B, all streamed.
+/// many of B, all streamed. Int4 weights: half of the rows of B, rounded up.
 struct ArrayReads {
   std::uint64_t a = 0;
   std::uint64_t b = 0;
 };
 [[nodiscard]] ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
-                                     std::uint64_t k);
+                                     std::uint64_t k, bool b_int4 = false);
 
 }  // namespace systole::hw

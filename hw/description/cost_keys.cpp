@@ -27,6 +27,9 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
   const std::vector<MachineKey> more = {
       energy<&Energy::mac_pj>("energy.mac_pj", "pJ", "multiply-accumulate of the array",
                               "survey Fig. 15 (45 nm): mult 8b 0.2 + add 32b 0.1"),
+      energy<&Energy::mac_int4_pj>("energy.mac_int4_pj", "pJ",
+                                   "multiply-accumulate of an int4 weight (array.split)",
+                                   "0: half of energy.mac_pj (estimate)"),
       energy<&Energy::postop_pj>("energy.postop_pj", "pJ",
                                  "one element through one stage of the post-op chain",
                                  "survey Fig. 15 (45 nm): mult 32b 3.1 + two add 32b 0.1"),
@@ -53,6 +56,8 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
           "macro fakeram45_512x64 of OpenROAD: 0.823 mW / 0.0173 mm2 (estimate)"),
 
       area<&Area::pe_um2>("area.pe_um2", "um2", "a PE of the array", kCells),
+      area<&Area::split_pe_um2>("area.split_pe_um2", "um2", "a PE whose multiplier splits",
+                                "area.pe_um2 and 14 %, as this project's RTL in cells (estimate)"),
       area<&Area::sum_um2>("area.sum_um2", "um2", "adder and ports of a column of the accumulator",
                            kCells),
       area<&Area::stage_um2>("area.stage_um2", "um2",

@@ -96,6 +96,8 @@ std::vector<MachineKey> make_core_keys() {
           "operand that stays in the array", kGemmini),
       word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
           "how much of preload and drain overlaps with the neighbouring fold", kGemmini),
+      word<kArray, &Array::split>("array.split", {"none", "weights"},
+          "into what a PE's multiplier splits: nothing, or two products of int4 weights", kChosen),
 
       integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
           "size of the operand memory", kGemmini),

@@ -53,6 +53,11 @@ bool scratchpad_rows_are_whole(const Machine& m) {
 bool accumulator_rows_are_whole(const Machine& m) {
   return whole_rows(m.accumulator, accumulator_row(m));
 }
+bool split_is_of_tiles(const Machine& m) {
+  return m.array.split == ArraySplit::kNone ||
+         (m.attention.lines == 0 && m.unroller.loops == 0 && m.stream.units == 0 &&
+          m.dfx.cores == 0 && m.dynamic.kind == DynamicKind::kNone);
+}
 bool unroller_is_double(const Machine& m) { return m.unroller.loops != 1; }
 bool unroller_array_is_square(const Machine& m) {
   return m.unroller.loops == 0 || m.array.rows == m.array.cols;
@@ -192,6 +197,10 @@ const std::vector<MachineRule>& machine_rules() {
         "stream.units", "dfx.cores"},
        "\"none\" with attention engines, a loop unroller or another core",
        protection_is_timed},
+      {{"array.split", "attention.lines", "unroller.loops", "stream.units", "dfx.cores",
+        "dynamic.kind"},
+       "\"none\" with attention engines, a loop unroller or another core",
+       split_is_of_tiles},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
       {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
       {{"ring.collective", "dfx.parallelism"}, "\"all-gather\" in a pipeline", pipeline_gathers},

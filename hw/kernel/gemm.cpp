@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "hw/kernel/gemm_kernels.h"
 #include "hw/kernel/instruction_sets.h"
+#include "hw/number/int4.h"
 
 namespace systole::hw {
 namespace {
@@ -16,10 +18,25 @@ constexpr const char* kVariable = "SYSTOLE_GEMM";
 
 void check_pitches(const GemmArgs& args) {
   if (args.lda < args.k) throw std::invalid_argument("gemm: lda is less than k");
-  if (args.ldb < (args.b_transposed ? args.k : args.n)) {
+  const std::size_t depth = args.b_int4 ? int4_pairs(args.k) : args.k;
+  if (args.ldb < (args.b_transposed ? depth : args.n)) {
     throw std::invalid_argument("gemm: ldb is less than a stored row of B");
   }
   if (args.ldc < args.n) throw std::invalid_argument("gemm: ldc is less than n");
+}
+
+/// The same with B as int8.
+void expanded_gemm(const GemmArgs& args, GemmBackend backend) {
+  const std::size_t rows = args.b_transposed ? args.n : args.k;
+  const std::size_t cols = args.b_transposed ? args.k : args.n;
+  std::vector<std::int8_t> weights(rows * cols);
+  expand_int4(reinterpret_cast<const std::uint8_t*>(args.b), args.ldb, rows, cols,
+              args.b_transposed, weights.data(), cols);
+  GemmArgs expanded = args;
+  expanded.b = weights.data();
+  expanded.ldb = cols;
+  expanded.b_int4 = false;
+  gemm(expanded, backend);
 }
 
 GemmBackend backend_from_environment() {
@@ -95,6 +112,7 @@ void gemm(const GemmArgs& args, GemmBackend backend) {
   if (args.m == 0 || args.n == 0) return;
   check_pitches(args);
   if (args.k == 0) return gemm_detail::gemm_reference(args);  // at most clears C
+  if (args.b_int4) return expanded_gemm(args, backend);
   switch (backend) {
     case GemmBackend::kReference:
       return gemm_detail::gemm_reference(args);

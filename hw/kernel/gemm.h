@@ -17,6 +17,7 @@ struct GemmArgs {
   const std::int8_t* b = nullptr;
   std::size_t ldb = 0;        ///< bytes from one stored row of B to the next, >= its length
   bool b_transposed = false;  ///< B is stored as [n x k]: each of its columns is contiguous
+  bool b_int4 = false;        ///< B has pairs of int4 along k (hw/number/int4.h)
   std::int32_t* c = nullptr;
   std::size_t ldc = 0;  ///< elements from one row of C to the next, >= n
   std::size_t m = 0;

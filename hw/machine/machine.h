@@ -21,6 +21,10 @@ enum class Dataflow { kWeightStationary, kOutputStationary };
 /// it is explicit.
 enum class ArrayOverlap { kNone, kPreload, kFull };
 
+/// Into what the multiplier of a PE splits (hw/array/array.h): nothing, or two of int8 by int4,
+/// which multiply a pair of int4 weights in a cycle.
+enum class ArraySplit { kNone, kWeights };
+
 /// How the lines of the sparser attention engine share its K columns in the SDDMM: each line holds
 /// its own column, the longest placed first; or all hold the same and share its kept queries.
 enum class SparserMapping { kColumnPerLine, kBroadcast };
@@ -94,6 +98,7 @@ struct Machine {
     std::uint32_t cols = 16;
     Dataflow dataflow = Dataflow::kWeightStationary;
     ArrayOverlap overlap = ArrayOverlap::kFull;
+    ArraySplit split = ArraySplit::kNone;
   } array;
 
   struct Sram {
@@ -300,6 +305,7 @@ struct Machine {
   /// chip costs what its size says (hw/silicon/sram.h) unless a figure is given.
   struct Energy {
     double mac_pj = 0.3;               ///< 8-bit multiply + 32-bit add: 0.2 + 0.1
+    double mac_int4_pj = 0.0;          ///< int8 by int4; 0: half of mac_pj
     double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
     double scratchpad_byte_pj = 0.0;   ///< 0: by size
     double accumulator_byte_pj = 0.0;  ///< 0: by size
@@ -316,6 +322,7 @@ struct Machine {
   /// in the cells of the Nangate 45 nm library (`make -f Makefile.verilator synth`).
   struct Area {
     double pe_um2 = 1331.0;
+    double split_pe_um2 = 1524.0;  ///< pe_um2 times 27065 / 23638 of one synthesis of both arrays
     double sum_um2 = 1408.0;
     double stage_um2 = 13067.0;
     double gelu_um2 = 27222.0;

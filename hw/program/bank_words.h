@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "hw/array/accumulator.h"
+#include "hw/array/array.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/word_code.h"
 #include "hw/program/program.h"
@@ -29,6 +30,16 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
   }
 }
 
+/// array_cycles() and array_reads() of a command.
+[[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
+                                               const cmd::Matmul& matmul, bool preloaded) {
+  return array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, matmul.b_int4), preloaded);
+}
+[[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
+                                             const cmd::Matmul& matmul) {
+  return array_reads(array, matmul.m, matmul.n, matmul.k, matmul.b_int4);
+}
+
 /// Words that a matmul of `folds` folds reads and writes at the accumulator. Results of a fold
 /// leave a row (WS) or, shifted out, R rows (OS) at a time, a word each. Adding to a word reads it
 /// first.
@@ -51,8 +62,8 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
                                                      const cmd::Matmul& matmul,
                                                      const WordCode& scratchpad,
                                                      const WordCode& accumulator) {
-  const bool adds =
-      matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary && matmul.k > array.rows);
+  const bool adds = matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary &&
+                                          array_steps(matmul.k, matmul.b_int4) > array.rows);
   return scratchpad.read_delay() + (adds ? accumulator.read_delay() : 0);
 }
 

@@ -227,8 +227,11 @@ void CommandCheck::check_operand_tiles(const ChainUse& use, const Chain& chain,
 void CommandCheck::check(const cmd::Matmul& matmul) const {
   check_shape(matmul.m, matmul.n, matmul.k);
   check_written_rows("c_pitch", matmul.c.pitch, {matmul.m, matmul.n});
+  if (matmul.b_int4 && machine_.array.split == ArraySplit::kNone) {
+    fail("int4 weights, but array.split is \"none\"");
+  }
   check_pitch("a_pitch", matmul.a.pitch, matmul.k);
-  check_pitch("b_pitch", matmul.b.pitch, matmul.b_transposed ? matmul.k : matmul.n);
+  check_pitch("b_pitch", matmul.b.pitch, b_shape(matmul).cols);
   check_pitch("c_pitch", matmul.c.pitch, matmul.n);
 }
 

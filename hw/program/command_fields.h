@@ -12,7 +12,8 @@
 /// |------|--------------------------------------------------------------|
 /// | 0    | opcode                                                       |
 /// | 1    | type                                                         |
-/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 8 packed  |
+/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 8 packed, |
+/// |      | 16 b_int4                                                    |
 /// | 3    | issue                                                        |
 /// | 4    | chain or gather, mix (u16 each)                              |
 /// | 8    | op, dram_pitch (u32 each)                                    |
@@ -29,7 +30,8 @@ inline constexpr std::size_t kOpcode = 0, kType = 1, kFlags = 2, kIssue = 3, kCh
                              kM = 36, kN = 40, kK = 44, kA = 48, kAPitch = 52, kB = 56,
                              kBPitch = 60, kC = 64, kCPitch = 68, kParameters = 72,
                              kStatistics = 76;
-inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kPacked = 8;
+inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kPacked = 8,
+                          kBInt4 = 16;
 
 /// Whether a listing shows a field that is zero.
 enum class Shown { kAlways, kUnlessZero };
@@ -107,6 +109,7 @@ void visit_fields(Work& work, F& f) {
     f.flag("accumulate", kAccumulate, work.accumulate);
     f.flag("a_unsigned", kAUnsigned, work.a_unsigned);
     f.flag("b_transposed", kBTransposed, work.b_transposed);
+    f.flag("b_int4", kBInt4, work.b_int4);
   } else if constexpr (std::is_base_of_v<cmd::Result, T>) {
     f.number("chain", kChain, work.chain.chain, kAlways);
     if constexpr (std::is_same_v<T, cmd::Store>) {

@@ -60,6 +60,12 @@ bool loop_takes(const Chain& chain) {
          !uses_valid_cols(chain);
 }
 
+StoredShape b_shape(const cmd::Matmul& matmul) {
+  const bool transposed = matmul.b_transposed;
+  return stored_shape(transposed ? matmul.n : matmul.k, transposed ? matmul.k : matmul.n,
+                      transposed, matmul.b_int4);
+}
+
 CommandShape shape_of(const Command& command) {
   return std::visit(
       [](const auto& work) -> CommandShape {

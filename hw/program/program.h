@@ -14,6 +14,7 @@
 #include "hw/host/host_function.h"
 #include "hw/machine/machine.h"
 #include "hw/number/dtype.h"
+#include "hw/number/int4.h"
 #include "hw/postop/postop.h"
 #include "hw/program/window.h"
 
@@ -128,13 +129,14 @@ struct Matmul {
   bool accumulate = false;    ///< adds to C instead of replacing it
   bool a_unsigned = false;    ///< A is u8
   bool b_transposed = false;  ///< B is stored n x k; the preload path transposes it
+  bool b_int4 = false;        ///< B has pairs of int4 along k (hw/number/int4.h)
   LocalTile a, b;             ///< scratchpad
   LocalTile c;                ///< accumulator
 
   [[nodiscard]] bool operator==(const Matmul& other) const {
     return m == other.m && n == other.n && k == other.k && accumulate == other.accumulate &&
-           a_unsigned == other.a_unsigned && b_transposed == other.b_transposed && a == other.a &&
-           b == other.b && c == other.c;
+           a_unsigned == other.a_unsigned && b_transposed == other.b_transposed &&
+           b_int4 == other.b_int4 && a == other.a && b == other.b && c == other.c;
   }
 };
 
@@ -338,6 +340,9 @@ struct ReadRows {
 /// Whether a loop can send its results through the chain: to int8, or sums as they are, without
 /// operands, statistics, whole rows or a transposition.
 [[nodiscard]] bool loop_takes(const Chain& chain);
+
+/// What B of a product takes in the scratchpad.
+[[nodiscard]] StoredShape b_shape(const cmd::Matmul& matmul);
 
 /// m, n and k of a command's work, 0 where it has none; queries are m.
 struct CommandShape {

@@ -58,10 +58,9 @@ class RangeVisitor {
   }
 
   void operator()(const cmd::Matmul& mm) {
-    const std::uint64_t b_rows = mm.b_transposed ? mm.n : mm.k;
-    const std::uint64_t b_cols = mm.b_transposed ? mm.k : mm.n;
+    const StoredShape b = b_shape(mm);
     visit_(bounding_range(Space::kScratchpad, mm.a.address, mm.m, mm.k, mm.a.pitch, false));
-    visit_(bounding_range(Space::kScratchpad, mm.b.address, b_rows, b_cols, mm.b.pitch, false));
+    visit_(bounding_range(Space::kScratchpad, mm.b.address, b.rows, b.cols, mm.b.pitch, false));
     visit_(bounding_range(Space::kAccumulator, mm.c.address, mm.m, mm.n, mm.c.pitch, true));
   }
 

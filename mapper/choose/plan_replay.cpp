@@ -322,8 +322,12 @@ std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& 
   std::vector<TiledGroup> tiled;
   std::uint64_t ahead_bytes = 0;
   if (const auto ahead = placement.ahead.find(pipeline.first); ahead != placement.ahead.end()) {
-    for (const AheadWeights& weights : ahead->second.weights)
-      ahead_bytes += graph.tensors[weights.tensor].bytes();
+    for (const AheadWeights& weights : ahead->second.weights) {
+      const model::Tensor& tensor = graph.tensors[weights.tensor];
+      const hw::StoredShape stored =
+          hw::stored_shape(tensor.rows, tensor.cols, weights.transposed, weights.int4);
+      ahead_bytes += std::uint64_t{stored.rows} * stored.cols;
+    }
   }
   for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
     const Share& share = placement.shares[i];

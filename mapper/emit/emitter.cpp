@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/round.h"
+#include "hw/array/array.h"
+#include "hw/number/int4.h"
 #include "hw/number/weight_groups.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/stream_plan.h"
@@ -107,10 +109,10 @@ Emitter::AheadLoads Emitter::ahead_loads(const Pipeline& pipeline, std::size_t t
   for (const AheadWeights& weights : found->second.weights) {
     const model::Tensor& tensor = to_.graph.tensors[weights.tensor];
     const Location& to = to_.placement.tensors[weights.tensor];
+    const StoredWeights stored{tensor.rows, tensor.cols, weights.transposed, weights.int4};
     const std::uint8_t* const data = tensor.data.empty() ? nullptr : tensor.data.data();
-    const std::uint64_t from =
-        to_.constants.add_tile(data, tensor.cols, tensor.rows, tensor.cols, to.pitch);
-    const std::uint64_t bytes = std::uint64_t{tensor.rows} * to.pitch;
+    const std::uint64_t from = add_weights(data, tensor.cols, stored, to.pitch);
+    const std::uint64_t bytes = std::uint64_t{stored.shape().rows} * to.pitch;
     const auto op = narrow(first.op() + (weights.group - pipeline.first));
     for (std::uint64_t at = 0; at < bytes; at += kAheadBytes) {
       hw::cmd::Load load;
@@ -261,15 +263,15 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate,
   matmul.accumulate = accumulate;
   matmul.a_unsigned = product.a_unsigned;
   matmul.b_transposed = product.b_transposed;
+  matmul.b_int4 = is_int4(to_.graph, product.b, to_.machine);
   matmul.m = part.rows;
   matmul.n = part.cols;
   matmul.k = ks;
   matmul.c = c;
   work.add(matmul);
-  const std::uint64_t b_rows = product.b_transposed ? part.cols : ks;
   const hw::LocalTile &a = matmul.a, &b = matmul.b;
   busy_ = {{a.address, a.address + std::uint64_t{part.rows} * a.pitch},
-           {b.address, b.address + b_rows * b.pitch}};
+           {b.address, b.address + std::uint64_t{hw::b_shape(matmul).rows} * b.pitch}};
 }
 
 hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
@@ -308,6 +310,17 @@ std::uint64_t Emitter::packed_tile(const model::Tensor& weight, std::uint32_t ro
   return to_.constants.add_tile(tile.data(), bytes, 1, narrow(bytes), narrow(bytes));
 }
 
+std::uint64_t Emitter::add_weights(const std::uint8_t* data, std::size_t row_bytes,
+                                   const StoredWeights& of, std::uint32_t pitch) const {
+  const hw::StoredShape stored = of.shape();
+  if (!of.int4 || data == nullptr || !to_.constants.with_contents()) {
+    return to_.constants.add_tile(data, row_bytes, stored.rows, stored.cols, pitch);
+  }
+  std::vector<std::uint8_t> pairs(std::size_t{stored.rows} * stored.cols);
+  hw::pack_int4(data, row_bytes, of.rows, of.cols, of.transposed, pairs.data(), stored.cols);
+  return to_.constants.add_tile(pairs.data(), stored.cols, stored.rows, stored.cols, pitch);
+}
+
 std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                    std::uint32_t cols, std::uint32_t pitch, Work& work) const {
   const MatmulAnchor& product = *work.group().matmul();
@@ -322,8 +335,10 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
         weight.data.empty() ? nullptr : &weight.data[first_row * row_bytes + first_col];
     known->second = is_packed(to_.graph, product.b, to_.machine)
                         ? packed_tile(weight, k0 + product.b.row, ks, col + product.b.col, cols)
-                        : to_.constants.add_tile(data, row_bytes, transposed ? cols : ks,
-                                                 transposed ? ks : cols, pitch);
+                        : add_weights(data, row_bytes,
+                                      {transposed ? cols : ks, transposed ? ks : cols, transposed,
+                                       is_int4(to_.graph, product.b, to_.machine)},
+                                      pitch);
   }
   return known->second;
 }
@@ -332,10 +347,12 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
                                  std::uint32_t cols, Work& work) const {
   const MatmulAnchor& product = *work.group().matmul();
   const bool transposed = product.b_transposed;
-  const std::uint32_t rows_stored = transposed ? cols : ks;
-  const std::uint32_t cols_stored = transposed ? ks : cols;
-  const std::uint32_t row = transposed ? col : k0;
-  const std::uint32_t at = transposed ? k0 : col;
+  const bool int4 = is_int4(to_.graph, product.b, to_.machine);
+  const std::uint32_t depth = hw::array_steps(ks, int4), first = hw::array_steps(k0, int4);
+  const std::uint32_t rows_stored = transposed ? cols : depth;
+  const std::uint32_t cols_stored = transposed ? depth : cols;
+  const std::uint32_t row = transposed ? col : first;
+  const std::uint32_t at = transposed ? first : col;
   const Location& where = to_.location(product.b);
   if (where.place == Location::Place::kScratchpad) {
     return {narrow(to_.address(product.b, row, at)), to_.pitch(product.b)};

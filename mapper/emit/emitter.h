@@ -109,6 +109,18 @@ class Emitter {
   [[nodiscard]] std::uint64_t packed_tile(const model::Tensor& weight, std::uint32_t row,
                                           std::uint32_t rows, std::uint32_t col,
                                           std::uint32_t cols) const;
+  /// Weights of a product, as they are stored in the graph.
+  struct StoredWeights {
+    std::uint32_t rows, cols;
+    bool transposed, int4;
+    /// On chip and in memory.
+    [[nodiscard]] hw::StoredShape shape() const {
+      return hw::stored_shape(rows, cols, transposed, int4);
+    }
+  };
+  /// Stores weights, int4 in pairs; the address. `data` may be null.
+  [[nodiscard]] std::uint64_t add_weights(const std::uint8_t* data, std::size_t row_bytes,
+                                          const StoredWeights& of, std::uint32_t pitch) const;
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch,
                                           Work& work) const;

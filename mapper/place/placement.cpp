@@ -254,15 +254,18 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
     if (graph.tensors[product->b.tensor].kind != Tensor::Kind::kConstant) return;
     if (!may_come[product->b.tensor]) continue;
     const Tensor& weights = graph.tensors[product->b.tensor];
+    const bool int4 = is_int4(graph, product->b, machine);
+    const hw::StoredShape stored =
+        hw::stored_shape(weights.rows, weights.cols, product->b_transposed, int4);
     const auto pitch = static_cast<std::uint32_t>(
-        round_up(weights.cols, std::max(machine.array.rows, machine.array.cols)));
+        round_up(stored.cols, std::max(machine.array.rows, machine.array.cols)));
     const auto at =
-        scratchpad.allocate(std::uint64_t{weights.rows} * pitch, heads.first, last[step]);
+        scratchpad.allocate(std::uint64_t{stored.rows} * pitch, heads.first, last[step]);
     if (!at) return;
     result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, {}};
     Ahead& ahead = result.ahead[heads.first];
     ahead.groups = heads.levels.size();
-    ahead.weights.push_back({step, product->b.tensor});
+    ahead.weights.push_back({step, product->b.tensor, int4, product->b_transposed});
   }
 }
 

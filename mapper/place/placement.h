@@ -61,6 +61,14 @@ struct Location {
 [[nodiscard]] bool is_packed(const model::Graph& graph, const model::View& weights,
                              const hw::Machine& machine);
 
+/// Whether the array multiplies by these weights as int4 (hw/array/array.h), and they reside in
+/// pairs (hw/number/int4.h). Gemmini's library knows int8 alone.
+[[nodiscard]] inline bool is_int4(const model::Graph& graph, const model::View& weights,
+                                  const hw::Machine& machine) {
+  return machine.array.split == hw::ArraySplit::kWeights && graph.tensors[weights.tensor].int4 &&
+         machine.mapper.strategy != hw::MappingStrategy::kGemmini;
+}
+
 /// A range of the scratchpad.
 struct Span {
   std::uint64_t begin = 0, end = 0;
@@ -79,6 +87,8 @@ struct Share {
 struct AheadWeights {
   std::size_t group = 0;  ///< that multiplies by them
   model::TensorId tensor = model::kNoTensor;
+  bool int4 = false;
+  bool transposed = false;  ///< stored n x k
 };
 /// Those that come in between the tiles of a pipeline of so many groups.
 struct Ahead {

@@ -13,7 +13,7 @@ namespace systole::mapper {
 namespace {
 
 hw::ArrayCycles product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
-  return hw::array_cycles(machine.array, mm.m, mm.n, mm.k, false);
+  return hw::matmul_cycles(machine.array, mm, false);
 }
 
 /// Cycles of a product that weights which have arrived before save.
@@ -64,8 +64,8 @@ class Decode {
     work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                                   hw::accumulator_code(machine_));
     work_.preload = preload_of(machine_);
-    const hw::ArrayReads reads = hw::array_reads(machine_.array, mm.m, mm.n, mm.k);
-    const std::uint64_t b_rows = mm.b_transposed ? mm.n : mm.k;
+    const hw::ArrayReads reads = hw::matmul_reads(machine_.array, mm);
+    const std::uint64_t b_rows = hw::b_shape(mm).rows;
     work_.sources[0] = {mm.a.address, mm.a.address + std::uint64_t{mm.m} * mm.a.pitch, reads.a, 0,
                         0};
     work_.sources[1] = {mm.b.address, mm.b.address + b_rows * mm.b.pitch, reads.b, 0, 0};

@@ -175,8 +175,9 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
   }
   if (!problem.b_on_chip) {
     // Stored k x n or, transposed, n x k: the larger of the two padded forms.
+    const std::uint64_t depth = problem.steps(t.k);
     const std::uint64_t bytes =
-        std::max(t.k * round_up(t.n, array.cols), t.n * round_up(t.k, array.rows));
+        std::max(depth * round_up(t.n, array.cols), t.n * round_up(depth, array.rows));
     plan.b = slots(bytes, n_tiles * k_tiles, t.b_stays);
   }
   if (t.double_buffered) {

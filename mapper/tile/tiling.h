@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/round.h"
+#include "hw/array/array.h"
 #include "hw/machine/machine.h"
 #include "mapper/group/group.h"
 #include "mapper/place/placement.h"
@@ -68,6 +69,7 @@ struct TilingProblem {
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;          ///< stored n x k
   bool b_packed = false;              ///< weights of four bits, expanded as they are loaded
+  bool b_int4 = false;                ///< weights of four bits, multiplied as they are
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
   std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
@@ -98,7 +100,11 @@ struct TilingProblem {
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed, ahead_bytes);
+                           by_rows, panel, window, window_run, b_packed, b_int4, ahead_bytes);
+  }
+  /// Steps along k that the array takes, and rows of B on chip.
+  [[nodiscard]] std::uint32_t steps(std::uint32_t depth) const {
+    return hw::array_steps(depth, b_int4);
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {

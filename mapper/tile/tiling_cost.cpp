@@ -36,6 +36,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
   if (problem_.b_packed && t.k % hw::kGroupWeights != 0) return false;
+  if (problem_.b_int4 && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
@@ -44,7 +45,7 @@ bool TilingCost::may_fit(const Tiling& t) const {
   const std::uint64_t sums = problem_.sums * (problem_.in_turns ? 1 : 2);
   if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
   const std::uint64_t a = problem_.a_on_chip ? 0 : std::uint64_t{t.m} * t.k;
-  const std::uint64_t b = problem_.b_on_chip ? 0 : std::uint64_t{t.k} * t.n;
+  const std::uint64_t b = problem_.b_on_chip ? 0 : std::uint64_t{problem_.steps(t.k)} * t.n;
   return a + b <= problem_.stream_bytes;
 }
 
@@ -303,11 +304,14 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
     return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);
   };
-  if (problem_.b_transposed) return problem_.n * padded(problem_.k, t.k, machine_.array.rows);
+  const std::uint64_t steps = problem_.steps(problem_.k);
+  if (problem_.b_transposed) {
+    return problem_.n * padded(steps, problem_.steps(t.k), machine_.array.rows);
+  }
   const std::uint64_t sections = ceil_div(problem_.n, t.c_cols);
   const std::uint64_t last = problem_.n - (sections - 1) * t.c_cols;
-  return problem_.k * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
-                       padded(last, t.n, machine_.array.cols));
+  return steps * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
+                  padded(last, t.n, machine_.array.cols));
 }
 
 double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
@@ -321,6 +325,15 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   // A port issues one request a cycle.
   const double each = std::max({rate.cycles_per_request, burst_cycles_, 1.0});
   return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle, requests * each);
+}
+
+// A tile of A is in one bank as a rule, and gives two words for a row of full rate.
+std::uint64_t TilingCost::product_cycles(std::uint64_t m, std::uint64_t n, std::uint64_t k) const {
+  const std::uint64_t interval =
+      hw::array_cycles(machine_.array, m, n, hw::array_steps(k, problem_.b_int4), true).interval;
+  if (!problem_.b_int4) return interval;
+  return std::max(interval, ceil_div(hw::array_reads(machine_.array, m, n, k, true).a,
+                                     std::uint64_t{machine_.scratchpad.ports}));
 }
 
 std::uint64_t TilingCost::array_cycles(const Tiling& t) const {
@@ -340,8 +353,7 @@ std::uint64_t TilingCost::array_cycles(const Tiling& t) const {
       for (const Pieces& m : cut(problem_.m, t.m)) {
         for (const Pieces& k : cut(problem_.k, t.k)) {
           if (tile.size == 0 || n.size == 0 || m.size == 0 || k.size == 0) continue;
-          sum += tile.count * n.count * m.count * k.count *
-                 hw::array_cycles(machine_.array, m.size, n.size, k.size, true).interval;
+          sum += tile.count * n.count * m.count * k.count * product_cycles(m.size, n.size, k.size);
         }
       }
     }

@@ -56,6 +56,9 @@ class TilingCost {
   [[nodiscard]] bool is_distinct(const Tiling& t) const;
 
  private:
+  /// Cycles of the array for a command.
+  [[nodiscard]] std::uint64_t product_cycles(std::uint64_t m, std::uint64_t n,
+                                             std::uint64_t k) const;
   /// Nothing if a tiling that may_fit() does not fit.
   [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
   void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;

@@ -32,10 +32,11 @@ void add_matmuls(const hw::Machine::Array& array, const TilingProblem& problem, 
   const auto add = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k, bool accumulate,
                        std::uint64_t times) {
     if (times == 0) return;
-    const hw::ArrayReads reads = hw::array_reads(array, m, n, k);
+    const hw::ArrayReads reads = hw::array_reads(array, m, n, k, problem.b_int4);
     events.scratchpad_bytes += times * (reads.a * array.rows + reads.b * array.cols);
     events.accumulator_bytes +=
-        times * sum_rows(array, m, n, k, accumulate) * array.cols * kBytesPerSum;
+        times * sum_rows(array, m, n, hw::array_steps(k, problem.b_int4), accumulate) * array.cols *
+        kBytesPerSum;
   };
   const std::uint64_t ms = ceil_div(problem.m, t.m) - 1, ks = ceil_div(problem.k, t.k) - 1;
   const std::uint64_t m_rest = problem.m - ms * t.m, k_rest = problem.k - ks * t.k;
@@ -67,6 +68,7 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   const std::uint64_t loaded = results * problem.in_bytes;
   hw::EnergyEvents events;
   events.macs = results * problem.k;
+  if (problem.b_int4) events.int4_macs = events.macs;
   events.postop_elements = results * problem.stages + t.staged;
   events.scratchpad_bytes = t.load_bytes + (problem.out_on_chip ? out : 0) +
                             kBytesPerSum * problem.parameter_words * problem.n * m_tiles;

@@ -77,6 +77,7 @@ View add_convolution(GraphBuilder& builder, const std::string& name, View pictur
     weight.cols = outs * groups;
     weight.kind = Tensor::Kind::kConstant;
     weight.data = block_weights(convolution, first, groups);
+    weight.int4 = convolution.linear.int4;
     const View b = builder.whole(builder.add_tensor(std::move(weight)));
     View sums = builder.convolution(part, columns_of(picture, first * ins, ins * groups), window, b,
                                     groups);

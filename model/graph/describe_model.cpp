@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "hw/number/int4.h"
+
 namespace systole::model {
 namespace {
 
@@ -28,7 +30,11 @@ void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   product.macs = node.macs();
   const Tensor& b = graph.tensors[node.product()->b.tensor];
   if (b.kind == Tensor::Kind::kConstant) {
-    product.weight_bytes = b.grouped ? hw::packed_bytes(b.rows, b.cols) : b.bytes();
+    const bool transposed = node.product()->b_transposed;
+    const hw::StoredShape stored = hw::stored_shape(b.rows, b.cols, transposed, b.int4);
+    product.weight_bytes = b.grouped
+                               ? hw::packed_bytes(b.rows, b.cols)
+                               : std::uint64_t{stored.rows} * stored.cols * hw::bytes_of(b.type);
   }
   info.macs += product.macs;
   info.weight_bytes += product.weight_bytes;

@@ -97,6 +97,7 @@ class ConstantReader {
     layer.weight = get<std::int8_t>(name + ".weight", FileDtype::kI8, {outputs, inputs});
     layer.bias = get<std::int32_t>(name + ".bias", FileDtype::kI32, {outputs});
     layer.factor = factors(name, {outputs});
+    layer.int4 = layer.fits_int4();
   }
 
   void norm(const std::string& name, IntegerLayerNorm& norm, std::size_t width) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "hw/function/gelu.h"
 #include "hw/machine/machine.h"
 #include "hw/number/dyadic.h"
+#include "hw/number/int4.h"
 #include "hw/number/softmax_mode.h"
 #include "hw/number/weight_groups.h"
 #include "model/metadata/vit_shape.h"
@@ -28,6 +30,13 @@ struct IntegerLinear {
   /// shape, `groups` is empty.
   bool grouped = false;
   std::vector<hw::WeightGroup> groups = {};  ///< [outputs, inputs / hw::kGroupWeights]
+  /// Weights of -8 to 7, which an array with a split multiplier multiplies as int4.
+  bool int4 = false;
+
+  /// Whether they are.
+  [[nodiscard]] bool fits_int4() const {
+    return !weight.empty() && std::all_of(weight.begin(), weight.end(), hw::is_int4);
+  }
 };
 
 /// LayerNorm to s8, or to s16 where rows have their own scales: clamp((norm * multiplier + addend)

@@ -167,6 +167,7 @@ class IntegerLayerReader {
     add(layer.bias, part.bias);
     add(layer.factor, part.factor);
     layer.outputs += part.outputs;
+    layer.int4 = layer.int4 && part.int4;
   }
 
   [[nodiscard]] bool identity(const NetworkNode& node, bool post) const {
@@ -240,6 +241,7 @@ void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear
   layer.weight = file.constants().copy<std::int8_t>(node.inputs[1]);
   layer.bias = file.constants().copy<std::int32_t>(node.inputs[2]);
   layer.factor = read_factors(file, node, 3);
+  layer.int4 = layer.fits_int4();
 }
 
 hw::Machine::Datapath network_datapath(const NetworkFile& file) {

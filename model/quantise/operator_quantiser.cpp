@@ -193,7 +193,10 @@ class OperatorQuantiser {
       type = "s32";
       out = range_of(node.output) / static_cast<double>(hw::symmetric_range(kSumBits).hi);
     }
-    const IntegerLinear of = layers_.linear(node.name, layer, scale(node), {{layer.outputs, out}});
+    const bool at_an_end = std::exchange(is_first_, false) || is_result(node);
+    const IntegerLinear of =
+        layers_.linear(node.name, layer, scale(node), {{layer.outputs, out}},
+                       at_an_end ? QuantiserOptions{}.weight_bits : options_.weight_bits);
     std::vector<std::int32_t> multipliers;
     std::vector<std::int8_t> shifts;
     for (const hw::Dyadic& channel : of.factor) {
@@ -248,6 +251,7 @@ class OperatorQuantiser {
   const NetworkFile& file_;
   const QuantiserOptions& options_;
   const LayerQuantiser layers_;
+  bool is_first_ = true;  ///< no layer has been made
   NetworkWriter writer_;
   std::map<std::string, double> largest_;  ///< magnitude of each value in the calibration set
   std::map<std::string, std::vector<const NetworkNode*>> readers_;

@@ -7,10 +7,12 @@
 #include "base/error.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/softmax.h"
+#include "hw/number/int4.h"
 #include "hw/number/int_exp.h"
 #include "hw/number/integer.h"
 #include "hw/number/softmax_mode.h"
 #include "model/integer/constant_check.h"
+#include "model/quantise/quantiser_options.h"
 
 namespace systole::model {
 namespace {
@@ -26,6 +28,31 @@ constexpr double kInt32Max = std::numeric_limits<std::int32_t>::max();
 /// What is left of the int32 accumulator for the bias, whatever the input.
 double bias_limit(std::uint32_t inputs) {
   return kInt32Max - inputs * kLargestCode * kLargestInput;
+}
+
+double int4_code(double code) {
+  return std::clamp(code, double{hw::kLeastInt4}, double{hw::kLargestInt4});
+}
+
+/// The scale of int4 codes that comes closest to `count` weights up to `largest`: what is beyond
+/// the largest code costs less than coarse steps for all, as a rule.
+double int4_scale(const double* weights, std::size_t count, double largest) {
+  constexpr int kTried = 25;
+  constexpr double kLeastShare = 0.4;
+  double best = 0, least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTried; ++i) {
+    const double share = 1.0 - (1.0 - kLeastShare) * i / (kTried - 1);
+    const double scale = share * largest / hw::kLargestInt4;
+    double error = 0;
+    for (std::size_t j = 0; j < count; ++j) {
+      const double left = weights[j] - scale * int4_code(std::nearbyint(weights[j] / scale));
+      error += left * left;
+    }
+    if (error >= least) continue;
+    least = error;
+    best = scale;
+  }
+  return best;
 }
 
 bool fits_int32(const std::vector<std::int64_t>& values) {
@@ -59,9 +86,10 @@ hw::Dyadic LayerQuantiser::exp_to_code(unsigned bits) const {
 }
 
 IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear& layer,
-                                     double input_scale,
-                                     const std::vector<OutputGroup>& groups) const {
+                                     double input_scale, const std::vector<OutputGroup>& groups,
+                                     unsigned weight_bits) const {
   const std::size_t inputs = layer.inputs;
+  const bool int4 = weight_bits == kInt4WeightBits;
   const double limit = bias_limit(layer.inputs);
   if (limit <= 0) {
     fail(name, std::to_string(inputs) + " inputs overflow the int32 accumulator");
@@ -72,10 +100,13 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
     for (std::size_t i = 0; i < inputs; ++i) {
       largest = std::max(largest, std::fabs(layer.weight[o * inputs + i]));
     }
-    return std::max(largest / kLargestCode, std::fabs(layer.bias[o]) / (input_scale * limit));
+    const double finest = std::fabs(layer.bias[o]) / (input_scale * limit);
+    if (!int4) return std::max(largest / kLargestCode, finest);
+    return std::max(int4_scale(&layer.weight[o * inputs], inputs, largest), finest);
   };
 
   IntegerLinear result;
+  result.int4 = int4;
   result.inputs = layer.inputs;
   result.outputs = layer.outputs;
   result.weight.reserve(layer.weight.size());
@@ -89,8 +120,8 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
     for (std::size_t o = first; o < end; ++o) {
       const double scale = per_channel_ ? channel_scale(o) : group_scale;
       for (std::size_t i = 0; i < inputs; ++i) {
-        result.weight.push_back(
-            static_cast<std::int8_t>(std::nearbyint(layer.weight[o * inputs + i] / scale)));
+        const double code = std::nearbyint(layer.weight[o * inputs + i] / scale);
+        result.weight.push_back(static_cast<std::int8_t>(int4 ? int4_code(code) : code));
       }
       const double bias = std::nearbyint(layer.bias[o] / (scale * input_scale));
       result.bias.push_back(static_cast<std::int32_t>(std::clamp(bias, -limit, limit)));

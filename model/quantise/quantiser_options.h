@@ -6,8 +6,10 @@
 
 namespace systole::model {
 
-/// Of weights in groups.
+/// Of a Llama's weights in groups.
 inline constexpr unsigned kGroupedWeightBits = 4;
+/// Of int4 weights, one scale for all inputs of an output (hw/number/int4.h).
+inline constexpr unsigned kInt4WeightBits = 4;
 
 struct QuantiserOptions {
   /// In the ranges of a machine file.
@@ -26,7 +28,9 @@ struct QuantiserOptions {
   /// Of a network of texts: inputs of products have a scale of each row, as those of Llamas always
   /// have (IntegerEncoder::row_scales).
   bool row_scales = false;
-  /// Of a Llama: 8, or 4 in groups of the inputs of an output (hw/number/weight_groups.h).
+  /// Of the blocks, or of all layers but the first and the last of a convolutional network: 8 or 4.
+  /// Those of a Llama are in groups of the inputs of an output (hw/number/weight_groups.h), others
+  /// int4 with the scales of weights of 8.
   unsigned weight_bits = 8;
 };
 

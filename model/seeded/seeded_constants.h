@@ -93,19 +93,27 @@ struct SeededLayer {
   std::uint32_t index;  ///< of the layer: it has its own random numbers
   bool weights;         ///< off: without them
   bool bias;
+  bool int4 = false;  ///< weights of -7 to 7
 };
 
 /// A layer whose input codes deviate by `in`, and its output codes by `out`.
 [[nodiscard]] inline IntegerLinear seeded_linear(const LayerQuantiser& quantiser,
                                                  const SeededLayer& which, std::uint32_t inputs,
                                                  std::uint32_t outputs, double in, double out) {
-  const double accumulator = std::sqrt(static_cast<double>(inputs)) * kWeightDeviation * in;
+  // Int4 weights are the upper halves of those of eight bits.
+  constexpr int kHalf = 16;
+  const double deviation = which.int4 ? kWeightDeviation / kHalf : kWeightDeviation;
+  const double accumulator = std::sqrt(static_cast<double>(inputs)) * deviation * in;
   IntegerLinear layer;
+  layer.int4 = which.int4;
   layer.inputs = inputs;
   layer.outputs = outputs;
   if (which.weights) {
     layer.weight.resize(std::size_t{inputs} * outputs);
     SeededNumbers(which.seed, SeedPurpose::kWeight, which.index).fill(layer.weight);
+    for (std::int8_t& weight : layer.weight) {
+      if (which.int4) weight = static_cast<std::int8_t>(weight / kHalf);
+    }
   }
   SeededNumbers constants(which.seed, SeedPurpose::kConstants, which.index);
   for (std::uint32_t o = 0; o < outputs; ++o) {

@@ -46,8 +46,9 @@ class SeededEncoder {
   /// Input codes deviate by `in`, output codes by `out`.
   IntegerLinear linear(const std::string& name, std::uint32_t inputs, std::uint32_t outputs,
                        double in, double out) {
-    return seeded_linear(quantiser_, {name, seed_, layers_++, !options_.shape_only, true}, inputs,
-                         outputs, in, out);
+    return seeded_linear(quantiser_,
+                         {name, seed_, layers_++, !options_.shape_only, true, options_.int4},
+                         inputs, outputs, in, out);
   }
 
   IntegerLayerNorm layer_norm(const std::string& name) {

@@ -23,13 +23,15 @@ constexpr unsigned kProductShift = 20;
 class SeededLlama {
  public:
   SeededLlama(const std::string& name, const LlamaShape& shape, std::uint32_t length,
-              std::uint64_t seed, const hw::Machine::Datapath& datapath, bool with_weights)
+              std::uint64_t seed, const hw::Machine::Datapath& datapath, bool with_weights,
+              bool int4)
       : name_(name),
         shape_(shape),
         length_(length),
         seed_(seed),
         datapath_(datapath),
         with_weights_(with_weights),
+        int4_(int4),
         quantiser_(name, datapath.multiplier_bits, true) {}
 
   IntegerLlama run() {
@@ -43,6 +45,7 @@ class SeededLlama {
       llama.blocks.push_back(block("blocks." + std::to_string(i) + "."));
     }
     llama.norm = norm();
+    int4_ = false;
     llama.output =
         linear("output", shape_.width, shape_.vocabulary, kOperandDeviation, kWideDeviation, false);
     return llama;
@@ -51,8 +54,8 @@ class SeededLlama {
  private:
   IntegerLinear linear(const std::string& name, std::uint32_t inputs, std::uint32_t outputs,
                        double in, double out, bool bias) {
-    return seeded_linear(quantiser_, {name, seed_, layers_++, with_weights_, bias}, inputs, outputs,
-                         in, out);
+    return seeded_linear(quantiser_, {name, seed_, layers_++, with_weights_, bias, int4_}, inputs,
+                         outputs, in, out);
   }
 
   IntegerRmsNorm norm() {
@@ -99,6 +102,7 @@ class SeededLlama {
   std::uint64_t seed_;
   const hw::Machine::Datapath& datapath_;
   bool with_weights_;
+  bool int4_;  ///< of the layer that comes next
   LayerQuantiser quantiser_;
   std::uint32_t layers_ = 0;  ///< made so far
 };
@@ -144,9 +148,10 @@ const LlamaShape* find_llama_shape(std::string_view name) {
 
 IntegerLlama make_seeded_llama(const std::string& name, const LlamaShape& shape,
                                std::uint32_t length, std::uint64_t seed,
-                               const hw::Machine::Datapath& datapath, bool with_weights) {
+                               const hw::Machine::Datapath& datapath, bool with_weights,
+                               bool int4) {
   check_llama_shape(name, shape);
-  return SeededLlama(name, shape, length, seed, datapath, with_weights).run();
+  return SeededLlama(name, shape, length, seed, datapath, with_weights, int4).run();
 }
 
 }  // namespace systole::model

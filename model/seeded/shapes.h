@@ -44,6 +44,7 @@ struct SeededOptions {
   /// Attention mask of each layer (model/checkpoint/keep_mask.h); none: dense attention.
   std::vector<std::vector<std::uint8_t>> keep = {};
   std::uint32_t batch = 1;  ///< sequences of `length` tokens each
+  bool int4 = false;        ///< weights are int4
 };
 
 /// The layers of make_seeded_encoder().

@@ -89,6 +89,7 @@ module systole_systolic_array #(
     .shift_i       (shift_column_0),
     .capture_i     (capture),
     .a_unsigned_i,
+    .b_int4_i      (1'b0),
     .weight_i,
     .act_i,
     .result_o

@@ -14,6 +14,9 @@ module systole_systolic_grid #(
   parameter  int unsigned Rows            = 4,
   parameter  int unsigned Cols            = 4,
   parameter  int unsigned OperandMinWidth = 8,  // see systole_systolic_array
+  // 1: a multiplier is two of an activation by half of a weight. With an int8 weight both halves are
+  // of one product, with two int4 weights each has an activation of its own.
+  parameter  int unsigned Split           = 0,
   localparam int unsigned Diagonals       = Rows + Cols - 1
 ) (
   input  logic                  clk_i,
@@ -26,12 +29,27 @@ module systole_systolic_grid #(
 
   input  logic                  a_unsigned_i,
   input  logic [Cols*8-1:0]     weight_i,
-  input  logic [Rows*8-1:0]     act_i,
+  input  logic                  b_int4_i,          // with Split, of the row of activations
+  // With Split, a row has two: those of the weights in the low halves, after all of them the others.
+  input  logic [Rows*8*(1+Split)-1:0] act_i,
   output logic [Cols*32-1:0]    result_o
 );
 
   localparam int unsigned ActWidth    = OperandMinWidth > 9 ? OperandMinWidth : 9;
   localparam int unsigned WeightWidth = OperandMinWidth > 8 ? OperandMinWidth : 8;
+
+  // What a diagonal multiplies by is of one fold, so that one flag goes along with the activations.
+  if (Split != 0) begin : gen_mode
+    logic [Diagonals-1:0] int4;
+    logic [Diagonals-1:1] int4_q;
+    assign int4 = {int4_q, b_int4_i};
+    always_ff @(posedge clk_i) begin
+      if (advance_i) int4_q <= int4[Diagonals-2:0];
+    end
+  end else begin : gen_whole
+    logic unused_mode;
+    assign unused_mode = b_int4_i;
+  end
 
   // Data registers carry no reset: the sequencer's flags say which of them hold something.
   for (genvar d = 0; d < Diagonals; d++) begin : gen_diagonal
@@ -58,6 +76,30 @@ module systole_systolic_grid #(
       end
     end
 
+    // The second activations, of the weights in the high halves.
+    if (Split != 0) begin : gen_odd
+      for (genvar r = First; r < Rows; r++) begin : gen_act
+        logic signed [ActWidth-1:0] act;
+        if (d == 0) begin : gen_port
+          logic [7:0]        entering;
+          logic signed [8:0] extended;
+          assign entering = b_int4_i ? act_i[8*(Rows+r)+:8] : act_i[8*r+:8];
+          assign extended = {!a_unsigned_i && entering[7], entering};
+          assign act      = ActWidth'(extended);
+        end else begin : gen_left
+          assign act = gen_diagonal[d-1].gen_odd.gen_stage[r].act_q;
+        end
+      end
+      for (genvar r = Next; r < Rows; r++) begin : gen_stage
+        logic signed [ActWidth-1:0] act_q;
+        always_ff @(posedge clk_i) begin
+          if (advance_i) begin
+            act_q <= gen_act[r].act;
+          end
+        end
+      end
+    end
+
     // Products and sums.
     for (genvar r = First; r <= Last; r++) begin : gen_sum
       logic signed [31:0] above, sum_q;
@@ -66,9 +108,26 @@ module systole_systolic_grid #(
       end else begin : gen_below
         assign above = gen_diagonal[d-1].gen_sum[r-1].sum_q;
       end
-      always_ff @(posedge clk_i) begin
-        if (advance_i) begin
-          sum_q <= above + 32'(gen_act[r].act) * 32'(gen_stationary[r].weight_q);
+      if (Split == 0) begin : gen_whole
+        always_ff @(posedge clk_i) begin
+          if (advance_i) begin
+            sum_q <= above + 32'(gen_act[r].act) * 32'(gen_stationary[r].weight_q);
+          end
+        end
+      end else begin : gen_split
+        // The low half has a sign if it is a weight, and no sign if it is a part of one.
+        logic signed [4:0]  low;
+        logic signed [3:0]  high;
+        logic signed [31:0] of_low, of_high;
+        assign low     = {gen_mode.int4[d] && gen_stationary[r].weight_q[3],
+                          gen_stationary[r].weight_q[3:0]};
+        assign high    = gen_stationary[r].weight_q[7:4];
+        assign of_low  = 32'(gen_act[r].act) * 32'(low);
+        assign of_high = 32'(gen_odd.gen_act[r].act) * 32'(high);
+        always_ff @(posedge clk_i) begin
+          if (advance_i) begin
+            sum_q <= above + of_low + (gen_mode.int4[d] ? of_high : of_high <<< 4);
+          end
         end
       end
     end

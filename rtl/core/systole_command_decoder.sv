@@ -70,12 +70,13 @@ module systole_command_decoder #(
   logic [15:0]         gather, mix;
   logic [31:0]         m, n, k, dram_pitch, tensor_pitch, a_pitch, b_pitch, c_pitch;
   logic [63:0]         dram, tensor, a, b, c, parameters, statistics;
-  logic                b_transposed, packed_weights, unused_fields;
+  logic                b_transposed, packed_weights, b_int4, unused_fields;
 
   assign op             = command_i[7:0];
   assign element        = command_i[15:8];
   assign b_transposed   = command_i[18];
   assign packed_weights = command_i[19];
+  assign b_int4         = command_i[20];
   assign gather         = command_i[32+:16];
   assign mix            = command_i[48+:16];
   assign dram_pitch     = command_i[96+:32];
@@ -93,7 +94,7 @@ module systole_command_decoder #(
   assign c_pitch        = command_i[544+:32];
   assign parameters     = 64'(command_i[576+:32]);
   assign statistics     = 64'(command_i[608+:32]);
-  assign unused_fields  = ^{command_i[95:64], command_i[31:20], command_i[17:16]};
+  assign unused_fields  = ^{command_i[95:64], command_i[31:21], command_i[17:16]};
 
   logic load, loads_sums, matmul, store, move, results;
   assign loads_sums = op == systole_pkg::OpLoadAccumulator;
@@ -210,9 +211,10 @@ module systole_command_decoder #(
 
   // ---------------------------------------------------------------- scratchpad
   // First: A of a matmul, where a load or a move writes; second: B, parameters of a chain.
-  logic [31:0] b_rows, b_cols;
-  assign b_rows = b_transposed ? n : k;
-  assign b_cols = b_transposed ? k : n;
+  logic [31:0] b_rows, b_cols, steps;
+  assign steps  = b_int4 ? {1'b0, k[31:1]} + 32'(k[0]) : k;
+  assign b_rows = b_transposed ? n : steps;
+  assign b_cols = b_transposed ? steps : n;
 
   systole_bounding_range #(.Bits(LocalBits)) u_first (
     .valid_i(matmul || move || (load && !loads_sums)),

@@ -109,6 +109,9 @@ int run(const InjectOptions& options) {
   InjectReport report;
   report.request = request_of(options);
   const hw::Machine machine = load_machine(options.machine);
+  if (machine.array.split != hw::ArraySplit::kNone) {
+    throw hw::InputError("array.split: faults in halves of weights are unknown, expected \"none\"");
+  }
   std::size_t limit = options.limit;
   if (report.request.one) limit = std::max<std::size_t>(limit, report.request.one->picture + 1U);
   const RunSubject subject({options.model, options.size, options.input, limit, true, false},

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "hw/array/array.h"
 #include "mapper/mapping.h"
+#include "model/quantise/quantiser_options.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
@@ -40,6 +41,7 @@ struct MatmulOptions {
   WaveOptions wave;
   bool bias = false;
   bool sums = false;
+  unsigned weight_bits = 8;
   bool functional = true;
   bool json = false;
 };
@@ -58,9 +60,11 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
 
 /// On a streaming core.
 int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
-  if (options.sums || !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
+  if (options.sums || options.weight_bits != model::QuantiserOptions{}.weight_bits ||
+      !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
     throw hw::InputError(
-        "--int32, --strategy, --rtl: not of a streaming core, which requantises and maps by "
+        "--int32, --weight-bits, --strategy, --rtl: not of a streaming core, which requantises and "
+        "maps by "
         "itself");
   }
   const CommandViews& views = options.views;
@@ -82,12 +86,18 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
 
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
+  if (options.weight_bits != model::QuantiserOptions{}.weight_bits &&
+      options.weight_bits != model::kInt4WeightBits) {
+    throw hw::InputError(
+        fmt::format("--weight-bits: found {}, expected 8 or 4", options.weight_bits));
+  }
   if (has_streaming_core(options.machine)) return run_on_stream(options, shape);
   require_values(options.outputs, options.functional);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
+  const bool int4 = options.weight_bits == model::kInt4WeightBits;
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,
-                                               {options.bias, !options.sums});
+                                               {options.bias, !options.sums, int4});
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
   JsonOutput stats(options.stats);
   ReportPage page(options.report);
@@ -126,12 +136,14 @@ int run(const MatmulOptions& options) {
   measurement.rtl = rtl;
   rtl_waves.write();
   measurement.estimates = analysis::estimate(mapping, machine);
+  const bool pairs = int4 && machine.array.split != hw::ArraySplit::kNone;
   const std::uint64_t compute_cycles =
-      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
+      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, hw::array_steps(shape.k, pairs));
   nlohmann::ordered_json document = to_json(measurement);
   document["m"] = shape.m;
   document["n"] = shape.n;
   document["k"] = shape.k;
+  if (int4) document["weight_bits"] = options.weight_bits;
   document["compute_cycles"] = compute_cycles;
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
@@ -186,6 +198,8 @@ void add_matmul_command(CLI::App& app, Action& action) {
   add_rtl(command, options->machine);
   command.add_flag("--bias", options->bias, "add a bias to every row of the product");
   command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
+  command.add_option("--weight-bits", options->weight_bits, "of B: 8, or 4 (array.split)")
+      ->type_name("8|4");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);

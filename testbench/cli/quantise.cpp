@@ -218,10 +218,6 @@ int run(const QuantiseOptions& options) {
       throw hw::InputError(
           fmt::format("--weight-bits: found {}, expected 8 or 4", options.weight_bits));
     }
-    if (!llama) {
-      throw hw::InputError("--weight-bits: 4 of a Llama alone, found " +
-                           hw::printable(options.checkpoint));
-    }
     quantiser.weight_bits = options.weight_bits;
   }
   if (options.row_scales && (llama || !model::is_text_checkpoint(file))) {
@@ -270,7 +266,9 @@ void add_quantise_command(CLI::App& app, Action& action) {
                    "fold the encoder into Q, K projections");
   command.add_option("--headroom", options->headroom, "room of the residual stream (1.25)")
       ->type_name("1..1024");
-  command.add_option("--weight-bits", options->weight_bits, "of a Llama: 8, or 4 in groups of 32")
+  command
+      .add_option("--weight-bits", options->weight_bits,
+                  "8, or 4: int4, of a Llama in groups of 32")
       ->type_name("8|4");
   command.add_flag("--row-scales", options->row_scales,
                    "of a BERT or GPT-2: a scale of each token");

@@ -69,7 +69,7 @@ void require_past(std::uint32_t past, std::size_t tokens) {
 
 DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machine,
                               bool with_weights) {
-  const model::IntegerLlama llama = seeded_llama(size, machine.datapath, with_weights);
+  const model::IntegerLlama llama = seeded_llama(size, machine, with_weights);
   DecoderWork work = llama_steps(llama, size.tokens(), size.past, size.batch, machine);
   const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
   if (!with_weights) {
@@ -96,6 +96,7 @@ DecoderWork seeded_work(const NetworkSize& size, const hw::Machine& machine, boo
   model::SeededOptions options;
   options.datapath = machine.datapath;
   options.shape_only = !with_weights;
+  options.int4 = size.int4(machine);
   const model::IntegerEncoder layers =
       model::make_seeded_layers(size.shape, size.tokens(), kWeightSeed, options);
   DecoderWork work;

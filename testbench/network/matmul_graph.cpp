@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "hw/description/machine_text.h"
 #include "hw/number/dyadic.h"
+#include "hw/number/int4.h"
 #include "hw/program/program.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/stages.h"
@@ -44,8 +45,9 @@ class Uniform {
   std::int32_t largest_;
 };
 
-std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
-  Uniform uniform(seed, kLargestOperand);
+std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count,
+                                        std::int32_t largest = kLargestOperand) {
+  Uniform uniform(seed, largest);
   std::vector<std::uint8_t> bytes(count);
   for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(uniform());
   return bytes;
@@ -111,10 +113,14 @@ model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Data
   const auto a = builder.add_tensor({"a", shape.m, shape.k, hw::DType::kS8, Kind::kInput, {}, 0.0});
   const auto b =
       builder.add_tensor({"b", shape.k, shape.n, hw::DType::kS8, Kind::kConstant, {}, 0.0});
-  if (!shape_only) builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n);
+  const std::int32_t largest_b = result.int4_weights ? hw::kLargestInt4 : kLargestOperand;
+  builder.tensor(b).int4 = result.int4_weights;
+  if (!shape_only) {
+    builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n, largest_b);
+  }
   // A product of two uniform operands has a third of the square of their largest value each.
   const double deviation =
-      std::sqrt(static_cast<double>(shape.k)) * kLargestOperand * kLargestOperand / 3.0;
+      std::sqrt(static_cast<double>(shape.k)) * kLargestOperand * largest_b / 3.0;
   model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
   if (result.bias) {
     model::StageOperands bias;

@@ -29,8 +29,9 @@ void check_program_size(const MatmulShape& shape, const hw::Machine& machine);
 
 /// What happens to the sums of a product.
 struct MatmulResult {
-  bool bias = true;         ///< a bias is added to every row
-  bool requantised = true;  ///< to s8, using most of the codes; else the result is s32
+  bool bias = true;           ///< a bias is added to every row
+  bool requantised = true;    ///< to s8, using most of the codes; else the result is s32
+  bool int4_weights = false;  ///< "b" is -7 to 7
 };
 
 /// One matrix product: input "a" s8, constant "b" s8. Seeded values: the same shape and datapath

@@ -82,13 +82,17 @@ NetworkSize named_size(const std::string& name) {
   return size;
 }
 
-/// The parts that a Llama alone has; heads are as wide as its own unless it is `resized`.
+/// The bits of weights, and the parts that a Llama alone has; heads are as wide as its own unless
+/// it is `resized`.
 void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
+  const std::int64_t bits = options.weight_bits.value_or(kEightBits);
+  if (bits != kEightBits && bits != model::kGroupedWeightBits) {
+    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", bits));
+  }
+  size.four_bits = bits == model::kGroupedWeightBits;
   if (!size.llama) {
-    for (const auto& [option, given] :
-         {std::pair("--kv-heads", options.kv_heads.has_value()),
-          std::pair("--window", options.window.has_value()),
-          std::pair("--weight-bits", options.weight_bits.has_value())}) {
+    for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
+                                        std::pair("--window", options.window.has_value())}) {
       if (given) {
         throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
       }
@@ -103,11 +107,6 @@ void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   if (resized) llama.head_width = size.shape.head_width();
   set(llama.kv_heads, "--kv-heads", options.kv_heads, kMaxChannels);
   set(llama.window, "--window", options.window, kMaxTokens);
-  const std::int64_t bits = options.weight_bits.value_or(kEightBits);
-  if (bits != kEightBits && bits != model::kGroupedWeightBits) {
-    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", bits));
-  }
-  size.four_bits = bits == model::kGroupedWeightBits;
   if (llama.heads % llama.kv_heads != 0) {
     throw hw::InputError(fmt::format("--kv-heads: found {}, expected a divisor of the {} heads",
                                      llama.kv_heads, llama.heads));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/number/int4.h"
 #include "hw/number/weight_groups.h"
 #include "model/metadata/llama_shape.h"
 #include "model/metadata/resnet_shape.h"
@@ -39,25 +40,37 @@ struct NetworkSize {
   std::optional<model::ResNetShape> resnet;
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
-  bool four_bits = false;       ///< weights of a Llama's blocks: in groups
+  bool four_bits = false;       ///< weights of the blocks: int4, of a Llama in groups
   bool decode = false;          ///< one by one, with a cache of keys and values
   std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
 
-  /// Of all weights of the blocks, and of a Llama's output matrix: one byte each, or of the blocks
-  /// what they take if they are `packed`.
-  [[nodiscard]] double weight_bytes(bool packed = false) const {
+  /// Whether the weights of its blocks are int4 on that machine: of a Llama where the array takes
+  /// them and the load unit expands no groups.
+  [[nodiscard]] bool int4(const hw::Machine& machine) const {
+    return four_bits && (!llama || (machine.array.split != hw::ArraySplit::kNone &&
+                                    machine.dma.expander_lanes == 0));
+  }
+  /// Of all weights of the blocks, and of a Llama's output matrix, as they reside in memory.
+  [[nodiscard]] double weight_bytes(const hw::Machine& machine) const {
     if (resnet) return resnet->weights();
     const double d = shape.width;
     if (llama) {
       const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();
-      const double each =
-          packed ? static_cast<double>(hw::packed_group_bytes(2)) / (2.0 * hw::kGroupWeights) : 1.0;
-      return each * shape.layers * d * (heads + 3.0 * shape.hidden) + d * llama->vocabulary;
+      return bytes_of_weight(machine) * shape.layers * d * (heads + 3.0 * shape.hidden) +
+             d * llama->vocabulary;
     }
-    return shape.layers * (4 * d * d + 2 * d * shape.hidden);
+    return bytes_of_weight(machine) * shape.layers * (4 * d * d + 2 * d * shape.hidden);
+  }
+
+ private:
+  /// Of the blocks.
+  [[nodiscard]] double bytes_of_weight(const hw::Machine& machine) const {
+    if (int4(machine) && machine.array.split != hw::ArraySplit::kNone) return 1.0 / hw::kInt4Pair;
+    if (!four_bits || !llama || machine.dma.expander_lanes == 0) return 1.0;
+    return static_cast<double>(hw::packed_group_bytes(2)) / (2.0 * hw::kGroupWeights);
   }
 };
 

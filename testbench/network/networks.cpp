@@ -176,7 +176,7 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
 
 void require_room(const NetworkSize& size, const hw::Machine& machine) {
   const double available = std::ldexp(machine.dram.mib, 20);
-  const double needed = size.weight_bytes(size.four_bits && machine.dma.expander_lanes != 0);
+  const double needed = size.weight_bytes(machine);
   if (needed > available) {
     const double mib = std::ceil(std::ldexp(needed, -20));
     throw hw::InputError(fmt::format(
@@ -185,32 +185,35 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
   }
 }
 
-model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine::Datapath& datapath,
+model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& machine,
                                  bool with_weights) {
-  model::IntegerLlama llama = model::make_seeded_llama(size.name, *size.llama, size.tokens(),
-                                                       kWeightSeed, datapath, with_weights);
-  if (size.four_bits) model::group_weights(llama, size.name);
+  const bool int4 = size.int4(machine);
+  model::IntegerLlama llama = model::make_seeded_llama(
+      size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights, int4);
+  if (size.four_bits && !int4) model::group_weights(llama, size.name);
   return llama;
 }
 
-model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
-                          bool with_weights, const std::string& mask) {
+model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine, bool with_weights,
+                          const std::string& mask) {
   if (size.resnet) {
     if (!mask.empty()) throw hw::InputError("--mask: " + size.name + " has no attention");
-    return model::make_seeded_resnet(size.name, *size.resnet, kWeightSeed, datapath, with_weights);
+    return model::make_seeded_resnet(size.name, *size.resnet, kWeightSeed, machine.datapath,
+                                     with_weights);
   }
   const std::vector<std::vector<std::uint8_t>> keep =
       mask.empty() ? std::vector<std::vector<std::uint8_t>>{}
                    : load_keep(mask, size.shape, size.length);
   if (size.llama) {
-    return model::make_llama_graph(seeded_llama(size, datapath, with_weights), size.length,
+    return model::make_llama_graph(seeded_llama(size, machine, with_weights), size.length,
                                    size.batch);
   }
   model::SeededOptions options;
   options.keep = keep;
-  options.datapath = datapath;
+  options.datapath = machine.datapath;
   options.shape_only = !with_weights;
   options.batch = size.batch;
+  options.int4 = size.int4(machine);
   return model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options);
 }
 
@@ -221,7 +224,7 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph = seeded_graph(size, machine.datapath, with_weights, mask);
+  network.graph = seeded_graph(size, machine, with_weights, mask);
   // Residuals of pictures are added as Gemmini's library does, on the accelerator.
   if (!size.resnet) network.graph = model::for_machine(std::move(network.graph), machine);
   return network;

@@ -72,13 +72,11 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 /// out; `mask` as above.
 /// A Llama of that size, whose seed is always the same; throws InputError if its weights shall have
 /// four bits and are no whole groups.
-[[nodiscard]] model::IntegerLlama seeded_llama(const NetworkSize& size,
-                                               const hw::Machine::Datapath& datapath,
+[[nodiscard]] model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& machine,
                                                bool with_weights);
 
-[[nodiscard]] model::Graph seeded_graph(const NetworkSize& size,
-                                        const hw::Machine::Datapath& datapath, bool with_weights,
-                                        const std::string& mask = {});
+[[nodiscard]] model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine,
+                                        bool with_weights, const std::string& mask = {});
 
 /// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
 /// without values; `mask` as above. Throws InputError if the weights alone are too much for the

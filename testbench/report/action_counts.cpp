@@ -34,7 +34,13 @@ std::string head(const std::string& name) {
 /// Blocks of a core, whose names begin with `prefix`.
 std::string core_components(const std::string& prefix, const hw::Machine& machine,
                             const hw::EnergyEvents& events) {
-  return component(prefix + "mac", "mac_random", events.macs, "8-bit multiply, 32-bit add") +
+  std::string macs = component(prefix + "mac", "mac_random", events.macs - events.int4_macs,
+                               "8-bit multiply, 32-bit add");
+  if (machine.array.split != hw::ArraySplit::kNone) {
+    macs += component(prefix + "mac_int4", "mac_random", events.int4_macs,
+                      "8 by 4-bit multiply, half of a 32-bit add");
+  }
+  return macs +
          component(prefix + "postop", "mult_random", events.postop_elements,
                    "elements times stages") +
          memory(prefix + "scratchpad", events.scratchpad_bytes,

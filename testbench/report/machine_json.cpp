@@ -111,13 +111,15 @@ ordered_json machine_json(const hw::Machine& machine) {
 }
 
 ordered_json roofline_json(const analysis::Roofline& roofline) {
-  return {{"macs_per_cycle", roofline.macs},
-          {"bus_bytes_per_cycle", roofline.bus_bytes},
-          {"dram_bytes_per_cycle", roofline.dram_bytes},
-          {"read_bytes_per_cycle", roofline.read_bytes},
-          {"write_bytes_per_cycle", roofline.write_bytes},
-          {"postop_elements_per_cycle", roofline.elements},
-          {"ridge", roofline.ridge()}};
+  ordered_json document = {{"macs_per_cycle", roofline.macs},
+                           {"bus_bytes_per_cycle", roofline.bus_bytes},
+                           {"dram_bytes_per_cycle", roofline.dram_bytes},
+                           {"read_bytes_per_cycle", roofline.read_bytes},
+                           {"write_bytes_per_cycle", roofline.write_bytes},
+                           {"postop_elements_per_cycle", roofline.elements},
+                           {"ridge", roofline.ridge()}};
+  if (roofline.int4_macs != 0) document["int4_macs_per_cycle"] = roofline.int4_macs;
+  return document;
 }
 
 }  // namespace systole::testbench

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "hw/number/int4.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
@@ -196,7 +197,10 @@ double Measurement::mean_cycles() const {
 
 double Measurement::utilisation() const {
   const double elements = static_cast<double>(machine.array.rows) * machine.array.cols;
-  return static_cast<double>(macs) / (mean_cycles() * elements);
+  // A PE multiplies by two int4 weights at once.
+  const double halves = static_cast<double>(result.events.int4_macs) / hw::kInt4Pair;
+  return (static_cast<double>(macs) - halves / static_cast<double>(images())) /
+         (mean_cycles() * elements);
 }
 
 double Measurement::bound() const {
@@ -267,8 +271,8 @@ ordered_json to_json(const NetworkSize& size) {
     document["head_width"] = size.llama->head_width;
     document["vocabulary"] = size.llama->vocabulary;
     document["window"] = size.llama->window;
-    document["weight_bits"] = size.four_bits ? 4 : 8;
   }
+  if (size.llama || size.four_bits) document["weight_bits"] = size.four_bits ? 4 : 8;
   return document;
 }
 

@@ -72,6 +72,7 @@ hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
   args.k = matmul.k;
   args.a_unsigned = matmul.a_unsigned;
   args.b_transposed = matmul.b_transposed;
+  args.b_int4 = matmul.b_int4;
   args.accumulate = matmul.accumulate;
   args.lda = matmul.a.pitch;
   args.ldb = matmul.b.pitch;
@@ -214,8 +215,8 @@ BankedSram::Demand ArrayUnit::result_demand(const hw::cmd::Matmul& matmul,
 std::array<BankedSram::Demand, 2> ArrayUnit::operand_demands(const hw::cmd::Matmul& matmul,
                                                              const hw::ArrayReads& reads) {
   const std::uint64_t a_end = matmul.a.address + std::uint64_t{matmul.m} * matmul.a.pitch;
-  const std::uint64_t b_rows = matmul.b_transposed ? matmul.n : matmul.k;
-  const std::uint64_t b_end = matmul.b.address + b_rows * matmul.b.pitch;
+  const std::uint64_t b_end =
+      matmul.b.address + std::uint64_t{hw::b_shape(matmul).rows} * matmul.b.pitch;
   return {{{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}}};
 }
 
@@ -297,7 +298,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   const hw::ArrayCycles cycles = compute(matmul, continues, exposed);
   const std::uint64_t interval = cycles.interval + exposed;
 
-  const hw::ArrayReads reads = hw::array_reads(array_, matmul.m, matmul.n, matmul.k);
+  const hw::ArrayReads reads = hw::matmul_reads(array_, matmul);
   const BankedSram::Demand results = result_demand(matmul, cycles);
   events().accumulator_bytes =
       memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
@@ -322,15 +323,22 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   free_ = cycle();
   folds_ += cycles.folds;
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
+  if (matmul.b_int4) events().int4_macs = events().macs;
   macs_ += events().macs;
+  int4_macs_ += events().int4_macs;
   processor().release(entry);
   return started + cycles.latency + hw::kAccumulatorWriteCycles + read_delay(matmul) + exposed +
          stalled;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {
-  return {{"macs", "MAC", "multiply-accumulates of the network, without padding", macs_},
-          {"folds", "folds", "passes of a streamed operand past a resident one", folds_}};
+  std::vector<hw::Counter> all = {
+      {"macs", "MAC", "multiply-accumulates of the network, without padding", macs_},
+      {"folds", "folds", "passes of a streamed operand past a resident one", folds_}};
+  if (array_.split != hw::ArraySplit::kNone) {
+    all.push_back({"int4_macs", "MAC", "multiply-accumulates by int4 weights", int4_macs_});
+  }
+  return all;
 }
 
 }  // namespace systole::tlm_model

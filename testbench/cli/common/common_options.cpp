@@ -241,7 +241,7 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   add("--kv-heads", size.kv_heads, "heads of keys and values of a Llama");
   add("--d", size.width, "width of a shape");
   add("--ffn", size.hidden, "width of a shape's MLP");
-  add("--weight-bits", size.weight_bits, "of the blocks of a Llama: 8, or 4 in groups");
+  add("--weight-bits", size.weight_bits, "of the blocks: 8, or 4: int4, or groups (Llama)");
   add("--window", size.window, "tokens that one of a Llama attends to");
 }
 

@@ -26,8 +26,9 @@ void idle_inputs(Model& model) {
   model.clear_i = 0;
 }
 
-/// One matmul command in flight in the array: what has been offered, taken and seen.
-template <typename Model, std::size_t Dim>
+/// One matmul command in flight in the array: what has been offered, taken and seen. `kSplit`: its
+/// multipliers split.
+template <typename Model, std::size_t Dim, bool kSplit = false>
 class ArrayCommand {
  public:
   using Cycles = SystolicArrayRtl::Cycles;
@@ -110,6 +111,11 @@ class ArrayCommand {
     std::uint8_t lanes[Dim];
     folds_.activations(act_.fold, act_.beat, lanes);
     std::memcpy(&dut_->act_i, lanes, Dim);
+    if constexpr (kSplit) {
+      folds_.odd_activations(act_.fold, act_.beat, lanes);
+      std::memcpy(reinterpret_cast<std::uint8_t*>(&dut_->act_i) + Dim, lanes, Dim);
+      dut_->b_int4_i = args_.b_int4;
+    }
     dut_->act_last_i = act_.beat + 1 == folds_.rows();
   }
 
@@ -211,8 +217,8 @@ class ArrayCommand {
   Cycles result_;
 };
 
-/// rtl/array/systole_systolic_array.sv, or RTL with its ports.
-template <typename Model, std::size_t Dim>
+/// rtl/array/systole_systolic_array.sv, or RTL with its ports; `kSplit`: systole_split_array.sv.
+template <typename Model, std::size_t Dim, bool kSplit = false>
 class ArrayBuild final : public SystolicArrayRtl {
  public:
   ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
@@ -222,13 +228,16 @@ class ArrayBuild final : public SystolicArrayRtl {
   }
 
   Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure) override {
+    if (args.b_int4 && !kSplit) {
+      throw std::invalid_argument("systolic_array RTL: int4 weights, expected int8");
+    }
     const ArrayFolds<Dim> folds(args);
     if (folds.count() == 0) {
       clear_c(args);
       return {};
     }
     dut_->a_unsigned_i = args.a_unsigned;
-    return ArrayCommand<Model, Dim>(dut_, overlap_, args, folds, pressure).run(preloaded);
+    return ArrayCommand<Model, Dim, kSplit>(dut_, overlap_, args, folds, pressure).run(preloaded);
   }
 
   [[nodiscard]] bool failed() const override { return dut_.failed(); }

@@ -44,6 +44,12 @@ class SystolicArrayRtl {
                                                                     hw::ArrayOverlap overlap,
                                                                     const RtlOptions& options = {});
 
+/// rtl/array/systole_split_array.sv, whose multipliers split: `dim` 4 or 16; throws InputError for
+/// others.
+[[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_split_array(std::uint32_t dim,
+                                                                 hw::ArrayOverlap overlap,
+                                                                 const RtlOptions& options = {});
+
 /// Output-stationary builds are 3 x 5, 4 x 4 and 64 x 8; throws InputError for others.
 [[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_output_array(std::uint32_t rows,
                                                                   std::uint32_t cols,

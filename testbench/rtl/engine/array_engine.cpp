@@ -23,16 +23,27 @@ std::unique_ptr<SystolicArrayRtl> make_array(const hw::Machine::Array& array, co
   if (const OwnBlock* const block = find_own(
           own, "systolic_array", stationary_sums ? "output_array" : "systolic_array",
           {{"rows", "array.rows", array.rows}, {"cols", "array.cols", array.cols}}, counts)) {
+    if (array.split != hw::ArraySplit::kNone) {
+      throw hw::InputError(
+          "systolic_array RTL: users' RTL multiplies int8 alone, expected array.split = \"none\"");
+    }
     OwnArguments arguments;
     arguments.overlap = array.overlap;
     return make_own<SystolicArrayRtl>(*block, arguments, options);
   }
   if (stationary_sums) {
+    if (array.split != hw::ArraySplit::kNone) {
+      throw hw::InputError(
+          "systolic_array RTL: multipliers split, expected a weight-stationary array");
+    }
     return make_output_array(array.rows, array.cols, array.overlap, options);
   }
   if (array.rows != array.cols) {
     throw hw::InputError("systolic_array RTL: " + std::to_string(array.rows) + " x " +
                          std::to_string(array.cols) + ", expected a square array");
+  }
+  if (array.split != hw::ArraySplit::kNone) {
+    return make_split_array(array.rows, array.overlap, options);
   }
   return make_systolic_array(array.rows, array.overlap, options);
 }
@@ -55,8 +66,8 @@ class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
       }
       hw::gemm(model);
     }
-    const hw::ArrayCycles contract =
-        hw::array_cycles(array_, operands.m, operands.n, operands.k, preloaded);
+    const hw::ArrayCycles contract = hw::array_cycles(
+        array_, operands.m, operands.n, hw::array_steps(operands.k, operands.b_int4), preloaded);
     check_.operation();
     check_.begin(contract.latency);
     const SystolicArrayRtl::Cycles cycles =

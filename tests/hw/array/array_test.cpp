@@ -121,6 +121,26 @@ TEST(ArrayCycles, NeverBeatThePeakOfTheArray) {
   }
 }
 
+// Two int4 weights take a step, and no more of anything than two of int8.
+TEST(ArrayCycles, OfInt4WeightsTakeHalfOfTheStepsAndReadAllOfTheActivations) {
+  for (const ArrayCase& c : random_cases()) {
+    const std::uint64_t steps = array_steps(c.k, true);
+    EXPECT_EQ(steps, (c.k + 1) / 2);
+    EXPECT_EQ(array_steps(c.k, false), c.k);
+    for (const bool preloaded : {false, true}) {
+      const ArrayCycles whole = array_cycles(c.array, c.m, c.n, c.k, preloaded);
+      const ArrayCycles split = array_cycles(c.array, c.m, c.n, steps, preloaded);
+      EXPECT_LE(split.interval, whole.interval);
+      EXPECT_LE(split.latency, whole.latency);
+      EXPECT_GE(split.interval * c.array.rows * c.array.cols * 2, c.m * c.n * c.k);
+    }
+    const ArrayReads whole = array_reads(c.array, c.m, c.n, c.k);
+    const ArrayReads split = array_reads(c.array, c.m, c.n, c.k, true);
+    EXPECT_EQ(split.a, whole.a);
+    EXPECT_EQ(split.b, whole.b / c.k * steps);
+  }
+}
+
 TEST(ArrayCycles, NeverFallWhenTheMatmulGrows) {
   for (const ArrayCase& c : random_cases()) {
     const ArrayCycles base = array_cycles(c.array, c.m, c.n, c.k, false);

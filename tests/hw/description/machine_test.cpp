@@ -242,6 +242,7 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"attention.lines", {"attention.lines=1", "attention.macs_per_line=256"}},
       {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"scratchpad.protection", {"accumulator.protection=secded", "unroller.loops=2"}},
+      {"array.split", {"array.split=weights", "unroller.loops=2"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
       {"memory.model", {"memory.model=fixed", "dfx.cores=1"}},
       {"ring.collective", {"ring.collective=all-reduce", "dfx.parallelism=pipelined"}},

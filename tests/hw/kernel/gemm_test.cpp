@@ -66,7 +66,8 @@ TEST_P(Gemm, MultipliesAllBytesExactly) {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::uint8_t>(i / depth);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::int8_t>(i % 256);
     for (const bool a_unsigned : {false, true}) {
-      gemm({a.data(), depth, a_unsigned, b.data(), 256, false, c.data(), 256, 256, 256, depth},
+      gemm({a.data(), depth, a_unsigned, b.data(), 256, false, false, c.data(), 256, 256, 256,
+            depth},
            GetParam());
       for (int i = 0; i < 256 * 256; ++i) {
         const int byte = i / 256;
@@ -83,13 +84,14 @@ TEST_P(Gemm, WrapsAround) {
   constexpr std::size_t kDepth = 131073;  // (-128)^2 * 2^17 = 2^31
   const std::vector<std::int8_t> bytes(kDepth, -128);
   std::int32_t c = 0;
-  gemm({bytes.data(), kDepth, false, bytes.data(), 1, false, &c, 1, 1, 1, kDepth}, GetParam());
+  gemm({bytes.data(), kDepth, false, bytes.data(), 1, false, false, &c, 1, 1, 1, kDepth},
+       GetParam());
   EXPECT_EQ(c, INT32_MIN + 16384);
 }
 
 TEST_P(Gemm, ClearsOrKeepsWithoutDepth) {
   std::vector<std::int32_t> c = {1, 2, 3, 4};
-  GemmArgs args{nullptr, 0, false, nullptr, 1, false, c.data(), 2, 2, 1, 0, true};
+  GemmArgs args{nullptr, 0, false, nullptr, 1, false, false, c.data(), 2, 2, 1, 0, true};
   gemm(args, GetParam());
   EXPECT_EQ(c, (std::vector<std::int32_t>{1, 2, 3, 4}));
   args.accumulate = false;
@@ -142,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, GemmHighway,
 TEST(GemmDispatch, RefusesShortPitches) {
   std::int8_t bytes[4] = {};
   std::int32_t c[4] = {};
-  const GemmArgs good{bytes, 2, false, bytes, 2, false, c, 2, 2, 2, 2};
+  const GemmArgs good{bytes, 2, false, bytes, 2, false, false, c, 2, 2, 2, 2};
   EXPECT_NO_THROW(gemm(good));
   GemmArgs bad = good;
   bad.lda = 1;

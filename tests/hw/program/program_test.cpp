@@ -116,6 +116,20 @@ TEST(Ranges, OfAMatmulSwapWithATransposedOperand) {
   EXPECT_EQ(ranges[1].end, 0x2000U + 31 * 64 + 64);
 }
 
+TEST(Ranges, OfAMatmulByInt4WeightsHaveHalfOfTheDepth) {
+  Program program = small_program();
+  auto& matmul = work_of<cmd::Matmul>(program, 2);
+  matmul.b_int4 = true;
+  matmul.k = 63;
+  std::vector<Range> ranges = ranges_of(program.commands[2], program);
+  ASSERT_EQ(ranges.size(), 3U);
+  EXPECT_EQ(ranges[0].end - ranges[0].begin, (matmul.m - 1) * matmul.a.pitch + 63U);
+  EXPECT_EQ(ranges[1].end, 0x2000U + 31 * 32 + 32);
+  matmul.b_transposed = true;
+  ranges = ranges_of(program.commands[2], program);
+  EXPECT_EQ(ranges[1].end, 0x2000U + 31 * 32 + 32);
+}
+
 TEST(Ranges, OfAStoreFollowItsChain) {
   const Program program = small_program();
   const Command& store = program.commands[3];
@@ -266,6 +280,22 @@ TEST(Program, MayBroadcastOneRowToAll) {
   Program program = small_program();
   work_of<cmd::Load>(program, 0).from.pitch = 0;
   EXPECT_NO_THROW(check_program(program, Machine{}, kDramBytes));
+}
+
+TEST(Program, Int4WeightsAreOfArraysWhoseMultipliersSplit) {
+  Program program = small_program();
+  auto& matmul = work_of<cmd::Matmul>(program, 2);
+  matmul.b_int4 = true;
+  EXPECT_THAT(complaint_of(program, Machine{}),
+              testing::HasSubstr("int4 weights, but array.split is \"none\""));
+  Machine machine;
+  machine.array.split = ArraySplit::kWeights;
+  EXPECT_EQ(complaint_of(program, machine), "no error");
+  matmul.b_transposed = true;  // rows of 32 pairs
+  EXPECT_EQ(complaint_of(program, machine), "no error");
+  matmul.b.pitch = 31;
+  EXPECT_THAT(complaint_of(program, machine),
+              testing::HasSubstr("b_pitch 31, expected at least the 32 of a row"));
 }
 
 TEST(Program, PackedWeightsAreGroupsThatAnExpanderTakes) {

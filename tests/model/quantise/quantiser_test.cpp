@@ -10,6 +10,7 @@
 #include "model/float/float_vit.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/calibration.h"
+#include "model/quantise/quantise_layers.h"
 #include "tests/model/vision.h"
 #include "tests/support/input_error.h"
 #include "tests/support/temp_directory.h"
@@ -86,6 +87,70 @@ TEST(Quantiser, OneWeightScalePerMatrixWorksToo) {
   const std::vector<hw::Dyadic>& factor = vit.encoder.blocks[0].fc1.factor;
   EXPECT_TRUE(
       std::all_of(factor.begin(), factor.end(), [&](hw::Dyadic f) { return f == factor.front(); }));
+}
+
+TEST(Quantiser, Int4WeightsAreOfTheBlocksAndKeepTheirAccuracyAndAFile) {
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17"));
+  QuantiserOptions options;
+  options.weight_bits = kInt4WeightBits;
+  IntegerVit vit = quantise(checkpoint, digits("calib"), options);
+  const IntegerVit whole = quantise(checkpoint, digits("calib"), {});
+  EXPECT_FALSE(vit.patch_embed.int4);
+  EXPECT_FALSE(vit.head.int4);
+  EXPECT_EQ(vit.head.weight, whole.head.weight);
+  int least = 0, largest = 0;
+  for (std::size_t i = 0; i < vit.encoder.blocks.size(); ++i) {
+    const IntegerBlock& block = vit.encoder.blocks[i];
+    for (const auto layer :
+         {&IntegerBlock::qkv, &IntegerBlock::proj, &IntegerBlock::fc1, &IntegerBlock::fc2}) {
+      const IntegerLinear& int4 = block.*layer;
+      EXPECT_TRUE(int4.int4);
+      EXPECT_TRUE(int4.fits_int4());
+      EXPECT_FALSE((whole.encoder.blocks[i].*layer).int4);
+      const auto [low, high] = std::minmax_element(int4.weight.begin(), int4.weight.end());
+      least = std::min<int>(least, *low);
+      largest = std::max<int>(largest, *high);
+    }
+  }
+  EXPECT_EQ(least, -8);
+  EXPECT_EQ(largest, 7);
+  EXPECT_GT(accuracy_of(checkpoint, options), kSound);
+
+  const TempDirectory directory;
+  const std::string path = directory.path("a.int8.safetensors");
+  save_integer_vit(vit, path);
+  const IntegerVit again = load_integer_vit(path);
+  EXPECT_TRUE(again.encoder.blocks[0].fc1.int4);
+  EXPECT_FALSE(again.head.int4);
+  for (const Tensor& tensor : make_vit_graph(again).tensors) {
+    if (tensor.kind != Tensor::Kind::kConstant || tensor.type != hw::DType::kS8) continue;
+    EXPECT_EQ(tensor.int4, tensor.name.rfind("blocks.", 0) == 0) << tensor.name;
+  }
+}
+
+// A row of which one weight is far from the rest: its scale gives up the one for the others.
+TEST(Quantiser, Int4ScalesAreThoseOfTheLeastSquares) {
+  FloatLinear layer;
+  layer.inputs = 64;
+  layer.outputs = 1;
+  for (std::size_t i = 0; i < layer.inputs; ++i) {
+    layer.weight.push_back(0.01 * (static_cast<double>(i % 15) - 7.0));
+  }
+  layer.bias = {0.0};
+  const LayerQuantiser quantiser("test", 16, true);
+  const auto step_of = [&](const IntegerLinear& of) {
+    return static_cast<double>(of.factor[0].multiplier) /
+           std::exp2(static_cast<double>(of.factor[0].shift));
+  };
+  const IntegerLinear even = quantiser.linear("a", layer, 1.0, {{1, 1.0}}, kInt4WeightBits);
+  EXPECT_NEAR(step_of(even), 0.01, 1e-5);
+  for (std::size_t i = 0; i < layer.inputs; ++i) {
+    EXPECT_EQ(even.weight[i], static_cast<int>(i % 15) - 7);
+  }
+  layer.weight[5] = 0.1;
+  const IntegerLinear odd = quantiser.linear("a", layer, 1.0, {{1, 1.0}}, kInt4WeightBits);
+  EXPECT_LT(step_of(odd), 0.1 / 7);
+  EXPECT_EQ(odd.weight[5], 7);
 }
 
 TEST(Quantiser, EveryDatapathOfTheMachineFileWorks) {

@@ -24,7 +24,9 @@ inline constexpr hw::ArrayOverlap kOverlaps[] = {
 /// One product with its own operands. Pitches are longer than the rows; what lies between must
 /// stay as it is.
 struct Product {
-  Product(std::size_t m, std::size_t n, std::size_t k, Random& random) {
+  Product(std::size_t m, std::size_t n, std::size_t k, Random& random, bool int4 = false) {
+    const std::size_t depth = hw::array_steps(k, int4);
+    args.b_int4 = int4;
     args.m = m;
     args.n = n;
     args.k = k;
@@ -32,10 +34,10 @@ struct Product {
     args.b_transposed = random() % 2 != 0;
     args.accumulate = random() % 2 != 0;
     args.lda = k + random() % 3;
-    args.ldb = (args.b_transposed ? k : n) + random() % 3;
+    args.ldb = (args.b_transposed ? depth : n) + random() % 3;
     args.ldc = n + random() % 3;
     a.resize(m * args.lda);
-    b.resize((args.b_transposed ? n : k) * args.ldb);
+    b.resize((args.b_transposed ? n : depth) * args.ldb);
     c.resize(m * args.ldc);
     for (auto& value : a) value = static_cast<std::int8_t>(random());
     for (auto& value : b) value = static_cast<std::int8_t>(random());
@@ -59,8 +61,8 @@ struct Product {
 
 inline std::string text_of(const hw::GemmArgs& args) {
   return std::to_string(args.m) + " x " + std::to_string(args.n) + " x " + std::to_string(args.k) +
-         (args.a_unsigned ? ", unsigned" : "") + (args.b_transposed ? ", transposed" : "") +
-         (args.accumulate ? ", accumulating" : "");
+         (args.b_int4 ? ", int4" : "") + (args.a_unsigned ? ", unsigned" : "") +
+         (args.b_transposed ? ", transposed" : "") + (args.accumulate ? ", accumulating" : "");
 }
 
 inline void expect_contract(const hw::ArrayCycles& contract, const SystolicArrayRtl::Cycles& run) {

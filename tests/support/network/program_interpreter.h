@@ -99,9 +99,17 @@ class ProgramInterpreter {
 
   void run(const hw::cmd::Matmul& mm) {
     std::vector<const std::uint8_t*> b;
-    for (std::uint64_t row = 0; row < (mm.b_transposed ? mm.n : mm.k); ++row) {
-      b.push_back(scratchpad.read(mm.b.address + row * mm.b.pitch, mm.b_transposed ? mm.k : mm.n));
+    const std::uint64_t depth = mm.b_int4 ? (mm.k + std::uint64_t{1}) / 2 : mm.k;
+    for (std::uint64_t row = 0; row < (mm.b_transposed ? mm.n : depth); ++row) {
+      b.push_back(scratchpad.read(mm.b.address + row * mm.b.pitch, mm.b_transposed ? depth : mm.n));
     }
+    const auto weight = [&](std::uint32_t p, std::uint32_t j) -> std::int32_t {
+      const std::uint32_t step = mm.b_int4 ? p / 2 : p;
+      const std::uint8_t byte = mm.b_transposed ? b[j][step] : b[step][j];
+      if (!mm.b_int4) return static_cast<std::int8_t>(byte);
+      const int half = p % 2 == 0 ? byte % 16 : byte / 16;
+      return half < 8 ? half : half - 16;
+    };
     for (std::uint64_t i = 0; i < mm.m; ++i) {
       const std::uint8_t* a = scratchpad.read(mm.a.address + i * mm.a.pitch, mm.k);
       for (std::uint32_t j = 0; j < mm.n; ++j) {
@@ -110,7 +118,7 @@ class ProgramInterpreter {
         for (std::uint32_t p = 0; p < mm.k; ++p) {
           const std::int32_t left =
               mm.a_unsigned ? std::int32_t{a[p]} : std::int32_t{static_cast<std::int8_t>(a[p])};
-          sum += left * static_cast<std::int8_t>(mm.b_transposed ? b[j][p] : b[p][j]);
+          sum += left * weight(p, j);
         }
         set(at, sum);
       }

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Weights of four bits that an array with a split multiplier (Machine::Array::split) multiplies as
+/// they are, two in a cycle: their range, their place in memory.
+///
+/// A pair is two neighbours along k; k may be odd, then the last pair has a zero. A pair is a byte,
+/// the first of the two in its low half. So a matrix of k x n weights is one of int4_pairs(k) x n
+/// bytes, and stored transposed one of n x int4_pairs(k).
+namespace systole::hw {
+
+inline constexpr int kLeastInt4 = -8, kLargestInt4 = 7;
+/// Weights of a byte, and products of a PE in a cycle.
+inline constexpr std::uint32_t kInt4Pair = 2;
+
+[[nodiscard]] constexpr bool is_int4(std::int8_t weight) {
+  return weight >= kLeastInt4 && weight <= kLargestInt4;
+}
+
+/// Pairs along k.
+template <typename T>
+[[nodiscard]] constexpr T int4_pairs(T k) {
+  return k / kInt4Pair + k % kInt4Pair;
+}
+
+/// Rows and bytes of a row of `rows` x `cols` weights in memory: pairs along the rows if k is along
+/// them (`transposed`), else along the columns; as they are if they are int8.
+struct StoredShape {
+  std::uint32_t rows = 0, cols = 0;
+};
+[[nodiscard]] constexpr StoredShape stored_shape(std::uint32_t rows, std::uint32_t cols,
+                                                 bool transposed, bool int4) {
+  if (!int4) return {rows, cols};
+  return transposed ? StoredShape{rows, int4_pairs(cols)} : StoredShape{int4_pairs(rows), cols};
+}
+
+/// Packs `rows` x `cols` weights, rows `pitch` bytes apart, to rows `to_pitch` bytes apart; pairs
+/// are neighbours along the rows if `along_rows`, else along the columns. Throws
+/// std::invalid_argument for a weight that is no int4.
+void pack_int4(const std::uint8_t* weights, std::size_t pitch, std::size_t rows, std::size_t cols,
+               bool along_rows, std::uint8_t* to, std::size_t to_pitch);
+
+/// The opposite: to `rows` x `cols` weights.
+void expand_int4(const std::uint8_t* packed, std::size_t pitch, std::size_t rows, std::size_t cols,
+                 bool along_rows, std::int8_t* to, std::size_t to_pitch);
+
+}  // namespace systole::hw
