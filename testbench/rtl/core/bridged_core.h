@@ -1,36 +1,36 @@
-#include "testbench/rtl/core/core_ports.h"
+#pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-#include "Vcore_4_checked.h"
+#include "testbench/rtl/core/core_ports.h"
 #include "testbench/rtl/core/core_watch.h"
 #include "testbench/rtl/drive/axi_manager_pins.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
-namespace {
 
+/// A Verilated core between bridges.
+template <typename Model>
 class BridgedCore final : public CorePorts {
  public:
-  explicit BridgedCore(const RtlOptions& options) : dut_(options) {}
+  BridgedCore(const CoreSize& size, const RtlOptions& options) : size_(size), dut_(options) {}
 
+  [[nodiscard]] const CoreSize& size() const override { return size_; }
   hw::AxiManager& port(Port port) override { return ports_.at(port); }
 
   void start(const CoreCase& test) override {
-    dut_->in_order_i = test.slots == hw::SlotOrder::kIssue;
-    dut_->overlap_i = static_cast<CData>(test.overlap);
-    dut_->address_i = test.address;
-    dut_->row_bytes_i = 0;
-    dut_->fetch_ar_ready_i = dut_->fetch_r_valid_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
-    dut_->operand_ar_ready_i = dut_->operand_r_valid_i = 0;
-    dut_->aw_ready_i = dut_->w_ready_i = dut_->b_valid_i = dut_->start_i = 0;
+    set_core_idle(*dut_);
+    set_core_case(*dut_, test);
     dut_.reset();
     dut_->start_i = 1;
     run_ = {};
     run_.commands.resize(test.program.commands.size() - 1);
-    watch_.emplace(run_.commands);
+    watch_.emplace(size_, run_.commands);
     edges_ = moved_ = 0;
     stopped_at_.reset();
     hangs_ = false;
@@ -73,14 +73,14 @@ class BridgedCore final : public CorePorts {
     } else if (port == kLoads) {
       settle_reads(dut_, pins);
     } else {
-      ReadPins read = port == kProgram ? fetch_pins(*dut_) : operand_pins(*dut_);
+      ReadPins<BeatOf<Model>> read = port == kProgram ? fetch_pins(*dut_) : operand_pins(*dut_);
       settle_reads(read, pins);
     }
   }
 
   template <typename Pins>
   void settle_reads(Pins& read, hw::AxiPins& pins) {
-    drive_read_pins(read, pins, CoreRtl::kBeatBytes);
+    drive_read_pins(read, pins, size_.lanes);
     dut_.settle();
     take_read_pins(read, pins);
   }
@@ -88,7 +88,7 @@ class BridgedCore final : public CorePorts {
   void settle_stores(hw::AxiPins& pins) {
     drive_write_pins(dut_, pins);
     dut_.settle();
-    take_write_pins(dut_, pins, CoreRtl::kBeatBytes);
+    take_write_pins(dut_, pins, size_.lanes);
   }
 
   void edge() {
@@ -105,7 +105,8 @@ class BridgedCore final : public CorePorts {
     active_ = dut_->done_o == 0 && !stopped_at_ && !hangs_;
   }
 
-  mutable VerilatedDut<Vcore_4_checked> dut_;
+  const CoreSize size_;
+  mutable VerilatedDut<Model> dut_;
   std::array<ManagerPort, kPorts> ports_{ManagerPort{*this, kProgram}, ManagerPort{*this, kLoads},
                                          ManagerPort{*this, kOperands},
                                          ManagerPort{*this, kStores}};
@@ -117,11 +118,5 @@ class BridgedCore final : public CorePorts {
   bool hangs_ = false;
   bool active_ = false;
 };
-
-}  // namespace
-
-std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options) {
-  return std::make_unique<BridgedCore>(options);
-}
 
 }  // namespace systole::testbench
