@@ -42,7 +42,7 @@ OwnDriver core_driver() {
            {"scratchpad_rows", "BankWords", 4, 1 << 20, 1024},
            {"accumulator_banks", "SumBanks", 2, 64, 2},
            {"accumulator_rows", "SumBankRows", 4, 1 << 20, 2048}},
-          "testbench/rtl/core/core_build.h",
+          "testbench/rtl/core/core_unit.h",
           "CoreBuild",
           "CoreBuildOf<Model>",
           "core_size({{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, "

@@ -4,7 +4,7 @@
 
 #include "Vcore_4_checked.h"
 #include "Vcore_8_checked.h"
-#include "testbench/rtl/core/core_build.h"
+#include "testbench/rtl/core/core_unit.h"
 #include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
