@@ -52,7 +52,7 @@ class CoreLayer {
   static std::function<std::uint64_t(const Request&)> answers(std::uint64_t Request::*from) {
     return [from, last = std::uint64_t{0}](const Request& request) mutable {
       constexpr std::uint64_t kBeats =
-          testbench::CoreRtl::kRequestBytes / testbench::CoreRtl::kBeatBytes;
+          testbench::kTinyCore.request_bytes / testbench::kTinyCore.lanes;
       return last = std::max(last + kBeats, request.*from + kLatency);
     };
   }

@@ -81,8 +81,8 @@ module systole_command_fetch #(
 );
 
   localparam int unsigned FirstBytes = HeaderBytes + ChunkBytes;
-  localparam int unsigned Words      = Bytes / DataBytes;
   localparam int unsigned IndexBits  = $clog2(ChunkCommands + 1);
+  localparam int unsigned PlaceBits  = $clog2(2 * ChunkCommands);
   localparam int unsigned HeldBits   = $clog2(2 * ChunkCommands + 1);
   // "SYSTPROG" and the version, little endian
   localparam logic [95:0] Magic      = {32'd6, 64'h474f525054535953};
@@ -92,19 +92,23 @@ module systole_command_fetch #(
   logic [LocalWidth-LaneBits-1:0] write_word;
   logic [DataWidth-1:0]           write_data;
   logic [DataBytes-1:0]           write_here, write_next;
-  logic [8*Bytes-1:0]             buffer, buffer_q;  // with and without what is written in this cycle
+  logic [PlaceBits-1:0]           out_at, look_at;
 
-  for (genvar w = 0; w < Words; w++) begin : gen_word
-    logic here, next;
-    assign here = write_valid && !write_record && 32'(write_word) == w;
-    assign next = write_valid && !write_record && 32'(write_word) + 1 == w;
-    for (genvar l = 0; l < DataBytes; l++) begin : gen_lane
-      localparam int unsigned Byte = w * DataBytes + l;
-      assign buffer[8*Byte+:8] = (here && write_here[l]) || (next && write_next[l])
-                                 ? write_data[8*l+:8] : buffer_q[8*Byte+:8];
-    end
-  end
-  always_ff @(posedge clk_i) buffer_q <= buffer;
+  systole_command_buffer #(
+    .Commands(2 * ChunkCommands), .DataBytes(DataBytes), .WordBits(LocalWidth - LaneBits)
+  ) u_buffer (
+    .clk_i,
+    .write_i  (write_valid && !write_record),
+    .word_i   (write_word),
+    .data_i   (write_data),
+    .here_i   (write_here),
+    .next_i   (write_next),
+    .header_o,
+    .out_i    (out_at),
+    .command_o,
+    .look_i   (look_at),
+    .look_op_o, .look_chain_o
+  );
 
   // ---------------------------------------------------------------- chunks
   logic                 active_q;         // one is in flight
@@ -130,8 +134,8 @@ module systole_command_fetch #(
     chunk_of = count < 32'(ChunkCommands) ? IndexBits'(count) : IndexBits'(ChunkCommands);
   endfunction
 
-  assign commands = buffer[96+:32];
-  assign good     = buffer[95:0] == Magic && commands != '0;
+  assign commands = header_o[96+:32];
+  assign good     = header_o[95:0] == Magic && commands != '0;
   assign got      = !first_q ? asked_q : good ? chunk_of(commands) : '0;
   assign left     = arrives_q && first_q ? (good ? commands - 32'(got) : '0) : left_q;
   assign held     = held_q + (arrives_q ? HeldBits'(got) : '0);
@@ -141,15 +145,14 @@ module systole_command_fetch #(
   assign valid_o   = held != '0;
   assign take      = valid_o && ready_i;
   assign out_last  = take && 32'(out_q) == ChunkCommands - 1;
-  assign command_o = buffer[8*HeaderBytes + 8*ChunkBytes*out_half_q + CommandBits*out_q+:CommandBits];
+  assign out_at    = PlaceBits'(out_q) + (out_half_q ? PlaceBits'(ChunkCommands) : '0);
 
   assign ahead        = ahead_q + (arrives_q ? HeldBits'(got) : '0);
   assign look_valid_o = ahead != '0;
   assign look_next_o  = ahead == held;
   assign look_take    = look_valid_o && look_ready_i;
   assign look_last    = look_take && 32'(look_q) == ChunkCommands - 1;
-  assign look_op_o    = buffer[8*HeaderBytes + 8*ChunkBytes*look_half_q + CommandBits*look_q+:8];
-  assign look_chain_o = buffer[8*HeaderBytes + 8*ChunkBytes*look_half_q + CommandBits*look_q + 32+:16];
+  assign look_at      = PlaceBits'(look_q) + (look_half_q ? PlaceBits'(ChunkCommands) : '0);
 
   assign started_o   = begin_first && dma_ready;
   assign begin_first = start_i && !active_q && held == '0 && left == '0;
@@ -264,7 +267,6 @@ module systole_command_fetch #(
     .write_next_o   (write_next)
   );
 
-  assign header_o       = buffer[8*HeaderBytes-1:0];
   assign record_write_o = write_valid && write_record;
   assign record_word_o  = write_word;
   assign record_data_o  = write_data;

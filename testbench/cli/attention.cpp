@@ -196,7 +196,7 @@ int run(const AttentionOptions& options) {
   report.workload = &workload;
   RtlWaves rtl_waves(options.wave.path, machine);
   RtlOptions rtl = rtl_waves.options();
-  add_own_rtl(options.machine, rtl);
+  add_own_rtl(options.machine.rtl, rtl);
   report.result = simulate_attention(workload, machine, make_engines(machine, rtl, report.rtl),
                                      options.functional, options.wave);
   rtl_waves.write();

@@ -123,7 +123,7 @@ int run(const MatmulOptions& options) {
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, machine);
   RtlOptions rtl_options = rtl_waves.options();
-  add_own_rtl(options.machine, rtl_options);
+  add_own_rtl(options.machine.rtl, rtl_options);
   Measurement measurement;
   {
     SimulationBar bar;

@@ -42,6 +42,7 @@ class ManifestReader {
       if (value == nullptr) wrong(node, "an integer");
       manifest_.parameters[std::string(name.str())] = value->get();
     }
+    if (manifest_.top == "systole_" + manifest_.block) add_sizes();
     for (const auto& [name, node] : table("ports")) {
       check_name(name);
       manifest_.ports[std::string(name.str())] = identifier(node);
@@ -79,6 +80,14 @@ class ManifestReader {
     }
     if (manifest_.block == "systolic_array" && manifest_.sizes[0] != manifest_.sizes[1]) {
       wrong(required(root_, "cols"), fmt::format("{}, as many as rows", manifest_.sizes[0]));
+    }
+  }
+
+  /// Systole's own module has a parameter for each size.
+  void add_sizes() {
+    const std::vector<OwnSizeKey>& sizes = find_own_driver(manifest_.block)->sizes;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      manifest_.parameters.emplace(sizes[i].parameter, manifest_.sizes[i]);
     }
   }
 

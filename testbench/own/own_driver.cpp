@@ -22,6 +22,33 @@ OwnDriver half_driver(const char* block, const char* unit) {
           "Fp16UnitRtl", unit,  "options", "-GLanes=16"};
 }
 
+/// The sizes in the order of core_size().
+OwnDriver core_driver() {
+  return {"core",
+          "core",
+          {{"lanes", "Size", 4, 64, 16},
+           {"load_queue", "LoadQueue", 2, 64, 8},
+           {"compute_queue", "ComputeQueue", 2, 64, 16},
+           {"store_queue", "StoreQueue", 2, 64, 4},
+           {"fetch_commands", "FetchCommands", 2, 64, 16},
+           {"chain_slots", "ChainSlots", 2, 256, 16},
+           {"stages", "Stages", 1, 8, 8},
+           {"parameter_beats", "ParameterBeats", 4, 1024, 64},
+           {"row_statistics", "Statistics", 64, 65536, 1024},
+           {"operand_bytes", "OperandBytes", 1024, 1 << 22, 1 << 16},
+           {"request_bytes", "RequestBytes", 8, 1024, 64},
+           {"outstanding", "Outstanding", 2, 64, 16},
+           {"scratchpad_banks", "Banks", 2, 64, 4},
+           {"scratchpad_rows", "BankWords", 4, 1 << 20, 1024},
+           {"accumulator_banks", "SumBanks", 2, 64, 2},
+           {"accumulator_rows", "SumBankRows", 4, 1 << 20, 2048}},
+          "testbench/rtl/core/core_unit.h",
+          "CoreBuild",
+          "CoreBuildOf<Model>",
+          "core_size({{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, "
+          "{14}, {15}}})"};
+}
+
 std::vector<OwnDriver> make_drivers() {
   const char* const stage = "testbench/rtl/postop/stage_unit.h";
   const char* const line = "testbench/rtl/attention/attention_line_unit.h";
@@ -90,6 +117,7 @@ std::vector<OwnDriver> make_drivers() {
        "RingRouterRtl",
        "RingRouterUnit<Model>",
        "options"},
+      core_driver(),
   };
 }
 

@@ -105,6 +105,7 @@ std::vector<std::string> systole_rtl() {
   std::sort(folders.begin(), folders.end());
   options.insert(options.end(), folders.begin(), folders.end());
   options.push_back(rtl + "/common/lint.vlt");
+  options.push_back(rtl + "/common/shared_code.vlt");
   options.push_back(rtl + "/common/systole_pkg.sv");
   return options;
 }

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "testbench/rtl/core/core_limits.h"
+#include "testbench/rtl/engine/own_block.h"
+#include "testbench/run/rtl_blocks.h"
 #include "testbench/run/run_checks.h"
 #include "tlm/axi/axi_bridge.h"
 #include "tlm/bus/request_batch.h"
@@ -45,7 +47,7 @@ struct CoreOnBus::Modules {
                                                                    "stores"};
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
       hw::AxiSubordinate::Params params;
-      params.bytes = CoreRtl::kBeatBytes;
+      params.bytes = core.size().lanes;
       bridges.push_back(std::make_unique<tlm_model::AxiBridge>(
           kNames.at(i), machine.bus, params, core.port(static_cast<CorePorts::Port>(i))));
       bus.connect_initiator(bridges.back()->socket);
@@ -116,15 +118,20 @@ CoreRun CoreOnBus::run(const hw::Program& program, std::uint64_t address) {
   return core_.run();
 }
 
-void require_gates(const hw::Machine& machine, const hw::Program& program) {
-  std::string problem = core_machine_problem(machine);
-  if (problem.empty()) problem = core_program_problem(program);
+void require_gates(const hw::Machine& machine, const hw::Program& program,
+                   const RtlOptions& options) {
+  const auto own = options.own.find(kCoreInRtl);
+  const bool is_own = own != options.own.end();
+  const CoreSize size = is_own ? core_size(own->second->sizes) : kTinyCore;
+  std::string problem = core_machine_problem(machine, size, is_own ? own->second->folder : "");
+  if (problem.empty()) problem = core_program_problem(program, size);
   if (!problem.empty()) throw hw::InputError("--rtl core: " + problem);
 }
 
 GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
-                   const std::vector<std::vector<std::uint8_t>>& inputs) {
-  const std::unique_ptr<CorePorts> core = make_core_ports();
+                   const std::vector<std::vector<std::uint8_t>>& inputs,
+                   const RtlOptions& options) {
+  const std::unique_ptr<CorePorts> core = make_core_ports(options);
   CoreOnBus gates(machine, *core);
   gates.write(program.image);
   GatesRun result;
@@ -148,11 +155,12 @@ GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
 }
 
 GatesBeside::GatesBeside(const hw::Machine& machine, const GatesProgram& program,
-                         const std::vector<std::vector<std::uint8_t>>& inputs)
-    : process_([&machine, &program, &inputs] {
+                         const std::vector<std::vector<std::uint8_t>>& inputs,
+                         const RtlOptions& options)
+    : process_([&machine, &program, &inputs, &options] {
         // Standard output belongs to the report.
         sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
-        return nlohmann::json::to_msgpack(run_gates(machine, program, inputs));
+        return nlohmann::json::to_msgpack(run_gates(machine, program, inputs, options));
       }) {}
 
 GatesRun GatesBeside::result() {

@@ -58,18 +58,20 @@ struct GatesRun {
 };
 
 /// Throws InputError, which names --rtl core, if the gates are not those of the machine, or cannot
-/// run the program.
-void require_gates(const hw::Machine& machine, const hw::Program& program);
+/// run the program. `options.own` may name a user's gates, as for make_core_ports().
+void require_gates(const hw::Machine& machine, const hw::Program& program,
+                   const RtlOptions& options = {});
 
 /// Runs one inference per input. To be called in a process that simulates nothing else.
 [[nodiscard]] GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
-                                 const std::vector<std::vector<std::uint8_t>>& inputs);
+                                 const std::vector<std::vector<std::uint8_t>>& inputs,
+                                 const RtlOptions& options = {});
 
 /// The same in another process, beside what this one does.
 class GatesBeside {
  public:
   GatesBeside(const hw::Machine& machine, const GatesProgram& program,
-              const std::vector<std::vector<std::uint8_t>>& inputs);
+              const std::vector<std::vector<std::uint8_t>>& inputs, const RtlOptions& options);
   /// Waits for the end; at most one call. Throws as ChildProcess::result().
   [[nodiscard]] GatesRun result();
 

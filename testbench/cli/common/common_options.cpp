@@ -77,19 +77,19 @@ void add_rtl(CLI::App& command, MachineOptions& options) {
       ->allow_extra_args(false);
 }
 
-bool take_core_rtl(MachineOptions& options) {
-  if (std::find(options.rtl.begin(), options.rtl.end(), kCoreInRtl) == options.rtl.end()) {
-    return false;
-  }
+std::vector<std::string> take_core_rtl(MachineOptions& options) {
+  const bool has_core = std::any_of(options.rtl.begin(), options.rtl.end(), [](const auto& item) {
+    return own_item(item).first == kCoreInRtl;
+  });
+  if (!has_core) return {};
   if (options.rtl.size() > 1) {
     throw hw::InputError("--rtl core: has all blocks in it, expected no other one");
   }
-  options.rtl.clear();
-  return true;
+  return std::exchange(options.rtl, {});
 }
 
-void add_own_rtl(const MachineOptions& options, RtlOptions& rtl) {
-  for (const std::string& each : options.rtl) {
+void add_own_rtl(const std::vector<std::string>& items, RtlOptions& rtl) {
+  for (const std::string& each : items) {
     const auto [block, folder] = own_item(each);
     if (folder.empty()) continue;
     rtl.own[block] = &load_own_rtl(folder, block, program_version());

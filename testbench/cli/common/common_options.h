@@ -25,11 +25,11 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 void add_strategy(CLI::App& command, MachineOptions& options);
 /// Adds --rtl.
 void add_rtl(CLI::App& command, MachineOptions& options);
-/// Whether --rtl names the whole core, which is taken out of the options then. Throws InputError if
-/// it names other blocks too.
-[[nodiscard]] bool take_core_rtl(MachineOptions& options);
-/// Loads the users' own RTL that --rtl names, for make_engines(). Throws InputError.
-void add_own_rtl(const MachineOptions& options, RtlOptions& rtl);
+/// If --rtl names the whole core, takes it out of the options: "core" or "core=DIR". Throws
+/// InputError if it names other blocks too.
+[[nodiscard]] std::vector<std::string> take_core_rtl(MachineOptions& options);
+/// Loads the users' own RTL among what --rtl names. Throws InputError.
+void add_own_rtl(const std::vector<std::string>& items, RtlOptions& rtl);
 /// "--outputs FILE.safetensors".
 CLI::Option* add_outputs(CLI::App& command, std::string& outputs);
 /// "--tensors REGEX", which needs that.

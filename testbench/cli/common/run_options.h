@@ -19,9 +19,9 @@ namespace systole::testbench {
 /// What `systole run` was asked for.
 struct RunOptions {
   MachineOptions machine;
-  bool gates = false;     ///< --rtl core: the core in RTL beside the model
-  std::size_t cores = 0;  ///< 0: as many as the machine describes
-  std::string split;      ///< empty: batch
+  std::vector<std::string> gates;  ///< "core" or "core=DIR": the core in RTL beside the model
+  std::size_t cores = 0;           ///< 0: as many as the machine describes
+  std::string split;               ///< empty: batch
   RingOptions ring;
   std::string model, program;
   SizeOptions size;

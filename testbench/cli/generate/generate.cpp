@@ -193,7 +193,7 @@ int run(const GenerateOptions& options) {
   GenerationTask task;
   task.shape = subject.shape;
   task.wave = options.wave;
-  add_own_rtl(options.machine, task.rtl);
+  add_own_rtl(options.machine.rtl, task.rtl);
   if (options.functional) task.gpt = &*subject.gpt;
   task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(

@@ -31,6 +31,7 @@
 #include "testbench/page/report_page.h"
 #include "testbench/report/action_counts.h"
 #include "testbench/report/measurement.h"
+#include "testbench/rtl/engine/own_block.h"
 #include "testbench/run/core_on_bus.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/tensor_file.h"
@@ -63,10 +64,10 @@ void check_options(const RunOptions& options) {
         "--functional off: --check, --min-accuracy and --outputs need values, expected "
         "--functional on");
   }
-  if (options.gates && !options.functional) {
+  if (!options.gates.empty() && !options.functional) {
     throw hw::InputError("--functional off: --rtl core needs values, expected --functional on");
   }
-  if (options.gates && !options.wave.path.empty()) {
+  if (!options.gates.empty() && !options.wave.path.empty()) {
     throw hw::InputError("--wave: shows the model's blocks, expected no --rtl core");
   }
   // Not the parser's range check, which lets "nan" pass.
@@ -153,15 +154,16 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, work.machine);
   RtlOptions rtl_options = rtl_waves.options();
-  add_own_rtl(options.machine, rtl_options);
+  add_own_rtl(options.machine.rtl, rtl_options);
   tlm_model::Engines engines = make_engines(work.machine, rtl_options, rtl);
   std::optional<GatesBeside> gates;
-  if (options.gates) {
-    require_gates(work.machine, work.program);
+  if (!options.gates.empty()) {
+    add_own_rtl(options.gates, rtl_options);
+    require_gates(work.machine, work.program, rtl_options);
     simulation.keep_outputs = true;
     gates.emplace(work.machine,
                   GatesProgram{work.program, work.address, work.image, work.input, work.output},
-                  work.inputs);
+                  work.inputs, rtl_options);
   }
   simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
   Measurement measurement = measure(work.machine, work.name, work.macs, simulation,
@@ -169,6 +171,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (gates) {
     measurement.gates = compare_gates(gates->result(), measurement.result);
     rtl[kCoreInRtl] = measurement.gates->counts();
+    for (const auto& [block, own] : rtl_options.own) rtl[block].source = own->folder;
   }
   bar.reset();
   measurement.rtl = rtl;
@@ -216,7 +219,7 @@ int run_network(const RunOptions& options) {
   check_recordings(options, subject);
   SimulationOptions simulation;
   simulation.next_step = subject.next_step();
-  if (options.gates && simulation.next_step) {
+  if (!options.gates.empty() && simulation.next_step) {
     throw hw::InputError(
         "--rtl core: runs one program for all inputs, expected no --decode, and texts of one "
         "length");
@@ -329,7 +332,7 @@ int run_model(const RunOptions& given) {
     throw hw::InputError("run: expected --machine and --model, or --program");
   }
   if (options.cores != 0 || !hw::find_system(options.machine.machine).cores.empty()) {
-    if (options.gates) {
+    if (!options.gates.empty()) {
       throw hw::InputError("--rtl core: is one core, expected a machine of one and no --cores");
     }
     return run_cores(options);

@@ -271,7 +271,7 @@ int run_cores(const RunOptions& options) {
   RtlWaves rtl_waves(options.wave.path, all);
   how.engines = [&](std::size_t core) {
     RtlOptions rtl_options = rtl_waves.options(core);
-    add_own_rtl(options.machine, rtl_options);
+    add_own_rtl(options.machine.rtl, rtl_options);
     return make_engines(system.cores[core].machine, rtl_options, rtl);
   };
   trace.observe(how.bus_observers);

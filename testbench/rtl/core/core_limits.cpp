@@ -6,10 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/description/machine_file.h"
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
-#include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/postop/postop_pipeline_unit.h"
 
 namespace systole::testbench {
@@ -42,7 +40,7 @@ std::string stage_problem(const hw::Chain& chain, std::size_t index) {
   return "";
 }
 
-std::string chain_problem(const hw::Chain& chain) {
+std::string chain_problem(const hw::Chain& chain, const CoreSize& size) {
   std::size_t divisions = 0;
   for (std::size_t i = 0; i < chain.stages.size(); ++i) {
     const hw::Stage& stage = chain.stages[i];
@@ -56,68 +54,94 @@ std::string chain_problem(const hw::Chain& chain) {
     if (divisions > 1 || (divisions == 1 && row_wise)) return at("after a division by row sums");
   }
   const std::size_t ends = hw::is_row_wise(chain) ? 1 : 0;
-  if (chain.stages.size() > CoreRtl::kStages + ends) {
+  if (chain.stages.size() > size.stages + ends) {
     return std::to_string(chain.stages.size() - ends) + " stages, expected up to " +
-           std::to_string(CoreRtl::kStages) + " and perhaps a row-wise one";
+           std::to_string(size.stages) + " and perhaps a row-wise one";
   }
   if (hw::tensor_operands(chain) > 1) return "a second tensor operand";
   return "";
 }
 
-bool in_rows(const hw::LocalTile& tile) {
-  return tile.address % CoreRtl::kSize == 0 && tile.pitch % CoreRtl::kSize == 0;
+bool in_rows(const hw::LocalTile& tile, std::uint32_t lanes) {
+  return tile.address % lanes == 0 && tile.pitch % lanes == 0;
 }
 
-std::string problem_of(const hw::cmd::Load& load, bool sums) {
+std::string problem_of(const hw::cmd::Load& load, bool sums, const CoreSize& size) {
   if (load.window) return "a window";
   if (load.packed) return "weights of four bits";
   if (load.pre) return "stages before the anchor";
-  if (sums && !in_rows(load.to)) return "sums that do not begin at rows of the accumulator";
+  if (sums && !in_rows(load.to, size.lanes))
+    return "sums that do not begin at rows of the accumulator";
   return "";
 }
 
-std::string problem_of(const hw::cmd::Result& result, const hw::Program& program) {
+std::string problem_of(const hw::cmd::Result& result, const hw::Program& program,
+                       const CoreSize& size) {
   const hw::Chain& chain = hw::chain_of(result.chain, program);
-  if (const std::string problem = chain_problem(chain); !problem.empty()) return problem;
-  if (hw::parameter_words(chain) != 0 && result.n > CoreRtl::kParameterColumns) {
+  if (const std::string problem = chain_problem(chain, size); !problem.empty()) return problem;
+  if (hw::parameter_words(chain) != 0 && result.n > size.parameter_columns()) {
     return "parameters of " + std::to_string(result.n) + " columns, expected up to " +
-           std::to_string(CoreRtl::kParameterColumns);
+           std::to_string(size.parameter_columns());
   }
   if (hw::is_row_wise(chain) && (result.n > kRowColumns || result.chain.valid_cols > kRowColumns)) {
     return "a row of more than " + std::to_string(kRowColumns) + " columns";
   }
   if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
-    const std::uint64_t lanes = (result.n + CoreRtl::kSize - 1) / CoreRtl::kSize * CoreRtl::kSize;
+    const std::uint64_t lanes = (result.n + size.lanes - 1) / size.lanes * size.lanes;
     const std::uint64_t bytes = result.m * lanes * hw::bytes_of(types[0]);
-    if (bytes > CoreRtl::kOperandBytes) {
+    if (bytes > size.operand_bytes) {
       return "a tensor operand of " + std::to_string(bytes) + " bytes, expected up to " +
-             std::to_string(CoreRtl::kOperandBytes);
+             std::to_string(size.operand_bytes);
     }
   }
   return "";
 }
 
-std::string problem_of(const hw::Command& command, const hw::Program& program) {
+std::string problem_of(const hw::Command& command, const hw::Program& program,
+                       const CoreSize& size) {
   if (const auto* const load = command.as<hw::cmd::Load>()) {
-    return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator);
+    return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator, size);
   }
   if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();
     if (store != nullptr && store->encoder) return "an encoder";
-    return problem_of(*result, program);
+    return problem_of(*result, program, size);
   }
   return command.opcode() == hw::Opcode::kEnd ? "" : "the RTL has no unit for it";
 }
 
 }  // namespace
 
-std::string core_machine_problem(const hw::Machine& machine) {
-  static const hw::Machine built = hw::find_machine("tiny");
-  constexpr const char* kWhose = ", that of the core's RTL, which is built for preset tiny";
+hw::Machine core_machine(const CoreSize& size) {
+  hw::Machine machine;
+  machine.core.load_queue = size.stations[0];
+  machine.core.compute_queue = size.stations[1];
+  machine.core.store_queue = size.stations[2];
+  machine.core.fetch_commands = size.fetch_commands;
+  machine.array.rows = machine.array.cols = machine.postop.lanes = size.lanes;
+  machine.bus.width_bytes = size.lanes;
+  machine.scratchpad.kib = static_cast<std::uint32_t>(size.scratchpad_bytes() / 1024);
+  machine.scratchpad.banks = size.banks;
+  machine.scratchpad.ports = 1;
+  machine.accumulator.kib = static_cast<std::uint32_t>(size.sums() * sizeof(std::int32_t) / 1024);
+  machine.accumulator.banks = size.sum_banks;
+  machine.accumulator.ports = 2;
+  machine.postop.row_statistics = size.statistics;
+  machine.dma.request_bytes = size.request_bytes;
+  machine.dma.outstanding_reads = machine.dma.outstanding_writes = size.outstanding;
+  return machine;
+}
+
+std::string core_machine_problem(const hw::Machine& machine, const CoreSize& size,
+                                 const std::string& source) {
+  const hw::Machine built = core_machine(size);
+  const std::string whose =
+      ", that of the core's RTL, " +
+      (source.empty() ? "which is built for preset tiny: systole rtl add makes others" : source);
   const auto differs = [&](const hw::MachineKey& key) {
     return std::string(key.path) + ": found " + hw::value_text(key, machine) + ", expected " +
-           hw::value_text(key, built) + kWhose;
+           hw::value_text(key, built) + whose;
   };
   for (const std::string_view path : kBuiltKeys) {
     const hw::MachineKey& key = *hw::find_machine_key(path);
@@ -135,10 +159,10 @@ std::string core_machine_problem(const hw::Machine& machine) {
   return "";
 }
 
-std::string core_program_problem(const hw::Program& program) {
+std::string core_program_problem(const hw::Program& program, const CoreSize& size) {
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const hw::Command& command = program.commands[i];
-    const std::string problem = problem_of(command, program);
+    const std::string problem = problem_of(command, program, size);
     if (problem.empty()) continue;
     return "command " + std::to_string(i) + ", " + std::string(hw::name_of(command.opcode())) +
            ": " + problem;

@@ -19,19 +19,6 @@
 namespace systole::testbench {
 namespace {
 
-using Core = CoreRtl;
-
-constexpr std::uint64_t kBankBytes = Core::kScratchpadBytes / Core::kBanks;
-constexpr std::uint64_t kSumBankRows = Core::kSums / Core::kSize / Core::kSumBanks;
-constexpr ReadDmaSize kCorePort{Core::kBeatBytes, Core::kRequestBytes, Core::kOutstanding,
-                                Core::kStationSizes[0]};
-
-hw::BankStep access(std::uint64_t address, std::uint64_t bytes) {
-  address %= Core::kScratchpadBytes;
-  bytes = std::min(bytes, Core::kScratchpadBytes - address);
-  return {hw::bank_access(address, bytes, kBankBytes), std::nullopt};
-}
-
 hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t started) {
   hw::FoldCommand command;
   command.started = started;
@@ -111,9 +98,14 @@ struct CorePass {
 
 class CorePasses {
  public:
-  CorePasses(const CoreCase& test, const std::function<CoreMemory()>& make_ports)
-      : test_(test), make_ports_(make_ports) {
-    array_.rows = array_.cols = Core::kSize;
+  CorePasses(const CoreSize& size, const CoreCase& test,
+             const std::function<CoreMemory()>& make_ports)
+      : size_(size),
+        port_(read_params({size.lanes, size.request_bytes, size.outstanding, size.stations[0]},
+                          test.slots, 0)),
+        test_(test),
+        make_ports_(make_ports) {
+    array_.rows = array_.cols = size.lanes;
     array_.overlap = test.overlap;
   }
 
@@ -132,7 +124,7 @@ class CorePasses {
  private:
   [[nodiscard]] CorePass pass(const CorePass& last) const {
     CorePass next;
-    hw::BankService banks(Core::kBanks);
+    hw::BankService banks(size_.banks);
     for (const hw::LocalWrite& write : last.load_writes) {
       if (!write.sums) (void)banks.serve(write.cycle, access(write.to, write.bytes));
     }
@@ -149,20 +141,19 @@ class CorePasses {
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
       commands.push_back(store_command(command, last.run.commands[i].started));
     }
-    const hw::SumPorts ports({Core::kSize, Core::kSumBanks, kSumBankRows}, last.sums());
+    const hw::SumPorts ports({size_.lanes, size_.sum_banks, size_.sum_bank_rows}, last.sums());
     const CoreMemory memory = make_ports_();
-    const hw::StoreParams params{
-        Core::kSize,
-        {read_params(kCorePort, test_.slots, 0).cut, Core::kBeatBytes, Core::kOutstanding,
-         test_.slots, 2 * Core::kRequestBytes / Core::kBeatBytes},
-        read_params(kCorePort, test_.slots, 0)};
-    const auto serve = [&banks](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
+    const hw::StoreParams params{size_.lanes,
+                                 {port_.cut, size_.lanes, size_.outstanding, test_.slots,
+                                  2 * size_.request_bytes / size_.lanes},
+                                 port_};
+    const auto serve = [&](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
       return banks.serve(cycle, access(address, bytes)).end;
     };
     return hw::store_times(
         test_.program.chains, commands, params,
         {[&](std::uint64_t cycle, std::uint64_t address) {
-           return serve(cycle, address, Core::kBeatBytes);
+           return serve(cycle, address, size_.lanes);
          },
          serve, [&ports](std::uint64_t cycle, std::uint64_t at) { return ports.none(cycle, at); },
          memory.stores, memory.operands});
@@ -175,26 +166,25 @@ class CorePasses {
       if (matmul == nullptr) continue;
       commands.push_back(fold_command(*matmul, last.run.commands[i].started));
     }
-    return hw::fold_times(array_, commands,
-                          [&banks](std::uint64_t cycle, std::optional<std::uint64_t> a,
-                                   std::optional<std::uint64_t> b) {
-                            hw::BankStep step;
-                            if (a) step.first = access(*a, Core::kBeatBytes).first;
-                            if (b) step.second = access(*b, Core::kBeatBytes).first;
-                            return banks.serve(cycle, step).end;
-                          });
+    return hw::fold_times(
+        array_, commands,
+        [&](std::uint64_t cycle, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+          hw::BankStep step;
+          if (a) step.first = access(*a, size_.lanes).first;
+          if (b) step.second = access(*b, size_.lanes).first;
+          return banks.serve(cycle, step).end;
+        });
   }
 
   /// The commands in order, with what is known of the units.
   void dispatch(const CorePass& last, CorePass& next) const {
     const CoreMemory memory = make_ports_();
     const auto count = static_cast<std::uint32_t>(test_.program.commands.size());
-    const hw::ReadParams params = read_params(kCorePort, test_.slots, 0);
-    hw::FetchSchedule fetch(params, memory.program, Core::kFetchCommands, test_.address, count);
-    hw::DispatchSchedule schedule(Core::kStationSizes);
-    hw::ReadPort loads(params, memory.loads);
-    hw::SumLoads sums(next.folds.sums, Core::kSize);
-    hw::ChainSchedule chains(hw::header_of(test_.program), Core::kChainSlots, Core::kStages + 1);
+    hw::FetchSchedule fetch(port_, memory.program, size_.fetch_commands, test_.address, count);
+    hw::DispatchSchedule schedule(size_.stations);
+    hw::ReadPort loads(port_, memory.loads);
+    hw::SumLoads sums(next.folds.sums, size_.lanes);
+    hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
     std::uint64_t out = 0;     // cycle from which the next command can follow
     std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
     fetch.start(0);
@@ -244,9 +234,18 @@ class CorePasses {
     next.run.writes = next.stores.requests;
     next.run.operands = next.stores.operands;
     next.load_sums = sums.writes();
-    next.load_writes = all_writes(next.run.reads, Core::kBeatBytes);
+    next.load_writes = all_writes(next.run.reads, size_.lanes);
   }
 
+  [[nodiscard]] hw::BankStep access(std::uint64_t address, std::uint64_t bytes) const {
+    address %= size_.scratchpad_bytes();
+    bytes = std::min(bytes, size_.scratchpad_bytes() - address);
+    return {hw::bank_access(address, bytes, std::uint64_t{size_.bank_words} * size_.lanes),
+            std::nullopt};
+  }
+
+  const CoreSize size_;
+  const hw::ReadParams port_;
   const CoreCase& test_;
   const std::function<CoreMemory()>& make_ports_;
   hw::Machine::Array array_;
@@ -254,8 +253,9 @@ class CorePasses {
 
 }  // namespace
 
-CoreRun model_core(const CoreCase& test, const std::function<CoreMemory()>& make_ports) {
-  return CorePasses(test, make_ports).run();
+CoreRun model_core(const CoreSize& size, const CoreCase& test,
+                   const std::function<CoreMemory()>& make_ports) {
+  return CorePasses(size, test, make_ports).run();
 }
 
 namespace {
@@ -277,7 +277,7 @@ CoreRun check_core(CoreRtl& core, const CoreCase& test,
                    const std::function<CoreMemory()>& make_ports, CoreState& state,
                    RtlCounts& counts) {
   RtlCheck check(counts, {});
-  const CoreRun expected = model_core(test, make_ports);
+  const CoreRun expected = model_core(core.size(), test, make_ports);
   std::vector<std::uint8_t> memory = state.memory;
   const CoreRun found = core.run(test, make_ports(), memory, &expected);
   counts.cycles += core.cycles();

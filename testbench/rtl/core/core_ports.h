@@ -19,6 +19,7 @@ class CorePorts {
   static constexpr std::size_t kPorts = 4;
 
   virtual ~CorePorts() = default;
+  [[nodiscard]] virtual const CoreSize& size() const = 0;
   [[nodiscard]] virtual hw::AxiManager& port(Port port) = 0;
   /// Resets the core; the program begins with the next edge. The bridges have to be started then.
   virtual void start(const CoreCase& test) = 0;
@@ -28,6 +29,8 @@ class CorePorts {
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired, or a response error
 };
 
-[[nodiscard]] std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options = {});
+/// Of what `options.own` names "core", or of `size`, one of kCoreSizes.
+[[nodiscard]] std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options = {},
+                                                         const CoreSize& size = kTinyCore);
 
 }  // namespace systole::testbench

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 #include "hw/dma/write_dma.h"
 #include "hw/program/dispatch.h"
 #include "hw/program/program.h"
+#include "testbench/rtl/core/core_size.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/rtl/drive/rtl_options.h"
 
@@ -54,17 +54,9 @@ struct CoreRun {
   std::uint64_t done = 0;  ///< cycle from which the core says so
 };
 
-/// Drives the Verilated core (rtl/core/systole_core.sv) of preset "tiny", with eight chains of up
-/// to four stages and a row-wise one.
+/// Drives the Verilated core (rtl/core/systole_core.sv).
 class CoreRtl {
  public:
-  static constexpr std::array<std::uint32_t, hw::kStations> kStationSizes = {4, 4, 2};
-  static constexpr std::uint32_t kSize = 4, kBeatBytes = 4, kRequestBytes = 16, kOutstanding = 4;
-  static constexpr std::uint32_t kFetchCommands = 4, kBanks = 4, kSumBanks = 2;
-  static constexpr std::size_t kScratchpadBytes = 4096, kSums = 1024;
-  static constexpr std::size_t kChainSlots = 8, kStages = 4, kParameterColumns = 64;
-  static constexpr std::size_t kStatistics = 64, kOperandBytes = 4096;
-
   virtual ~CoreRtl() = default;
   /// Starts the program in cycle 0. Local memories hold what the
   /// program before left, at first anything. `memory` is read and written. `expected`: for the
@@ -72,6 +64,7 @@ class CoreRtl {
   /// std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.
   virtual CoreRun run(const CoreCase& test, const CoreMemory& ports,
                       std::vector<std::uint8_t>& memory, const CoreRun* expected) = 0;
+  [[nodiscard]] virtual const CoreSize& size() const = 0;
   [[nodiscard]] virtual std::uint64_t cycles() const = 0;  ///< of the last run
   [[nodiscard]] virtual bool error() const = 0;   ///< a response of the last run was no OKAY
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
@@ -80,12 +73,14 @@ class CoreRtl {
 /// In a waveform the model's outputs are, for each unit, the cycles of dispatch and start of the
 /// command that started last.
 inline constexpr std::size_t kCoreViewWords = 2 * hw::kStations;
-[[nodiscard]] std::unique_ptr<CoreRtl> make_core(const RtlOptions& options = {});
+/// Of what `options.own` names "core", or of `size`, one of kCoreSizes.
+[[nodiscard]] std::unique_ptr<CoreRtl> make_core(const RtlOptions& options = {},
+                                                 const CoreSize& size = kTinyCore);
 
 /// What the contracts of all parts say together. They depend on each other: a load on the matmul
 /// whose operands it overwrites, that matmul on the banks that other loads write. Each depends on
 /// earlier cycles alone, so they are computed again and again, until nothing changes any more.
-[[nodiscard]] CoreRun model_core(const CoreCase& test,
+[[nodiscard]] CoreRun model_core(const CoreSize& size, const CoreCase& test,
                                  const std::function<CoreMemory()>& make_ports);
 
 /// What a program leaves, its commands one after the other.

@@ -117,11 +117,13 @@ class VerilatedDut {
   /// testbench. Throws std::runtime_error once nothing has moved for longer than any block takes
   /// for a row of 65536 elements.
   void end_cycle(bool moved) {
-    if constexpr (kTraceable<Model>) {
+    if (trace_ || view_) {
       tick();
     } else {  // saves an evaluation
+      make_current();
       model_->clk_i = 1;
       model_->eval();
+      context_->timeInc(2 * kHalfPeriod);
       ++cycles_;
     }
     idle_ = moved ? 0 : idle_ + 1;

@@ -52,11 +52,12 @@ class RandomCore {
   static constexpr std::uint64_t kData = 8'192;       ///< bytes that loads and stores use
   static constexpr std::uint64_t kPrograms = 12'288;  ///< where programs may begin
 
-  explicit RandomCore(hw::test::Random& random) : random_(random) {
+  RandomCore(hw::test::Random& random, const CoreSize& size = kTinyCore)
+      : random_(random), size_(size) {
     state_.memory.resize(kMemoryBytes);
-    state_.scratchpad.resize(CoreRtl::kScratchpadBytes);
-    state_.sums.resize(CoreRtl::kSums);
-    state_.statistics.resize(CoreRtl::kStatistics);
+    state_.scratchpad.resize(size.scratchpad_bytes());
+    state_.sums.resize(size.sums());
+    state_.statistics.resize(size.statistics);
     for (std::uint8_t& byte : state_.memory) byte = static_cast<std::uint8_t>(random());
   }
 
@@ -65,23 +66,23 @@ class RandomCore {
     hw::Program program;
     hw::Command load = hw::test::empty_command(hw::Opcode::kLoad);
     auto& from = *load.as<hw::cmd::Load>();
-    from.from = {0, 256};
-    from.to = {0, 256};
-    from.m = 16;
     from.n = 256;
+    from.m = static_cast<std::uint32_t>(size_.scratchpad_bytes() / from.n);
+    from.from = {0, std::min<std::uint32_t>(from.n, kData / 2 / from.m)};
+    from.to = {0, from.n};
     hw::Command matmul = hw::test::empty_command(hw::Opcode::kMatmul);
     auto& fill = *matmul.as<hw::cmd::Matmul>();
     fill.a = {1, 3};
-    fill.b = {900, 4};
-    fill.c = {0, 4};
-    fill.m = 256;
-    fill.n = 4;
+    fill.b = {900, size_.lanes};
+    fill.c = {0, size_.lanes};
+    fill.m = static_cast<std::uint32_t>(size_.sums() / size_.lanes);
+    fill.n = size_.lanes;
     fill.k = 3;
     hw::Command move = hw::test::empty_command(hw::Opcode::kMove);
     auto& sums = *move.as<hw::cmd::Move>();
-    sums.m = CoreRtl::kStatistics;
+    sums.m = size_.statistics;
     sums.n = 3;
-    sums.from = {0, 4};
+    sums.from = {0, size_.lanes};
     sums.to = {0, 3};
     program.chains = {{{row_stage(hw::StageOp::kSoftmax)}, hw::DType::kU8}};
     program.chains[0].stages[0].imm[0] = 0;  // deferred: it leaves the sums of the rows
@@ -140,9 +141,16 @@ class RandomCore {
     return hw::test::pick(random_, least, most);
   }
   std::uint32_t size(std::int64_t most) { return static_cast<std::uint32_t>(any(1, most)); }
+  /// Of a row: some vectors.
+  [[nodiscard]] std::int64_t columns() const { return 3 * std::int64_t{size_.lanes} + 2; }
+  /// Of a memory, what most tiles are in, so that they meet: of a small one all.
+  std::uint64_t near(std::uint64_t all, std::uint64_t of_four_lanes) {
+    return any(0, 3) == 0 ? all : std::min(all, of_four_lanes * size_.lanes / 4);
+  }
+  std::uint64_t scratchpad() { return near(size_.scratchpad_bytes(), 4'096); }
   std::uint64_t stalls() { return static_cast<std::uint64_t>(any(0, 1) == 0 ? 0 : any(1, 700)); }
   ReadAnswers reads() {
-    ReadAnswers answers{CoreRtl::kBeatBytes, static_cast<std::uint64_t>(any(1, 12)), 0, stalls(),
+    ReadAnswers answers{size_.lanes, static_cast<std::uint64_t>(any(1, 12)), 0, stalls(),
                         random_()};
     answers.most = answers.least + static_cast<std::uint64_t>(any(0, 40));
     return answers;
@@ -160,12 +168,12 @@ class RandomCore {
   }
   /// Sums in the accumulator, which begin at a row of it and are whole rows apart, or anywhere.
   hw::LocalTile sums(std::uint32_t rows, std::uint32_t cols, bool in_rows) {
-    const std::uint32_t unit = in_rows ? CoreRtl::kSize : 1;
+    const std::uint32_t unit = in_rows ? size_.lanes : 1;
     const std::uint32_t width = (cols + unit - 1) / unit * unit;
     hw::LocalTile tile;
     tile.pitch = width + unit * static_cast<std::uint32_t>(any(0, 2));
     const std::uint64_t length = (rows - 1) * std::uint64_t{tile.pitch} + width;
-    const auto most = static_cast<std::int64_t>((CoreRtl::kSums - length) / unit);
+    const auto most = static_cast<std::int64_t>((near(size_.sums(), 1'024) - length) / unit);
     tile.address = unit * static_cast<std::uint32_t>(any(0, 7) == 0 ? most : any(0, most));
     return tile;
   }
@@ -175,7 +183,7 @@ class RandomCore {
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     const bool row_wise = any(0, 2) == 0;
     bool tensor = any(0, 2) != 0, divides = !row_wise && any(0, 3) == 0;
-    for (std::int64_t i = any(0, CoreRtl::kStages); i > 0; --i) {
+    for (std::int64_t i = any(0, size_.stages); i > 0; --i) {
       if (divides && any(0, i - 1) == 0) {
         divides = false;
         chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
@@ -208,7 +216,7 @@ class RandomCore {
     load.m = size(8);
     load.n = size(any(0, 2) == 0 ? 60 : 9);
     load.from = tile<hw::DramTile>(kData, load.m, load.n);
-    load.to = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, load.m, load.n);
+    load.to = tile<hw::LocalTile>(scratchpad(), load.m, load.n);
     return command;
   }
 
@@ -216,7 +224,7 @@ class RandomCore {
     hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
     auto& load = *command.as<hw::cmd::LoadAccumulator>();
     load.m = size(8);
-    load.n = size(14);
+    load.n = size(columns());
     load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
     load.to = sums(load.m, load.n, true);
@@ -227,13 +235,12 @@ class RandomCore {
     hw::Command command = hw::test::empty_command(hw::Opcode::kMatmul);
     auto& matmul = *command.as<hw::cmd::Matmul>();
     matmul.m = size(any(0, 2) == 0 ? 20 : 6);
-    matmul.n = size(14);
-    matmul.k = size(14);
-    matmul.a = tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.m, matmul.k);
+    matmul.n = size(columns());
+    matmul.k = size(columns());
+    matmul.a = tile<hw::LocalTile>(scratchpad(), matmul.m, matmul.k);
     matmul.b_transposed = any(0, 1) == 0;
-    matmul.b = matmul.b_transposed
-                   ? tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.n, matmul.k)
-                   : tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, matmul.k, matmul.n);
+    matmul.b = matmul.b_transposed ? tile<hw::LocalTile>(scratchpad(), matmul.n, matmul.k)
+                                   : tile<hw::LocalTile>(scratchpad(), matmul.k, matmul.n);
     matmul.c = sums(matmul.m, matmul.n, any(0, 1) == 0);
     matmul.a_unsigned = any(0, 1) != 0;
     matmul.accumulate = any(0, 1) != 0;
@@ -248,20 +255,19 @@ class RandomCore {
         static_cast<std::uint16_t>(any(0, static_cast<std::int64_t>(program.chains.size()) - 1));
     const hw::Chain& chain = program.chains[result.chain.chain];
     result.m = size(8);
-    result.n = size(14);
+    result.n = size(columns());
     result.from = sums(result.m, result.n, any(0, 1) == 0);
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
-    result.chain.parameters = static_cast<std::uint32_t>(
-        any(0, static_cast<std::int64_t>(CoreRtl::kScratchpadBytes - 4 * words)));
-    result.chain.statistics = size(CoreRtl::kStatistics - result.m + 1) - 1;
+    result.chain.parameters =
+        static_cast<std::uint32_t>(any(0, static_cast<std::int64_t>(scratchpad() - 4 * words)));
+    result.chain.statistics = size(size_.statistics - result.m + 1) - 1;
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
     if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
       result.chain.tensor = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
     }
     const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
     if (moves) {
-      command.as<hw::cmd::Move>()->to =
-          tile<hw::LocalTile>(CoreRtl::kScratchpadBytes, result.m, bytes);
+      command.as<hw::cmd::Move>()->to = tile<hw::LocalTile>(scratchpad(), result.m, bytes);
     } else {
       command.as<hw::cmd::Store>()->to = tile<hw::DramTile>(kData, result.m, bytes);
     }
@@ -269,6 +275,7 @@ class RandomCore {
   }
 
   hw::test::Random& random_;
+  const CoreSize size_;
   CoreState state_;
 };
 

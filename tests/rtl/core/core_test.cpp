@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -16,62 +14,36 @@
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/rtl/core/core_case.h"
 #include "tests/rtl/core/load_path_case.h"
+#include "tests/rtl/core/random_core_runs.h"
 
 namespace systole::testbench {
 namespace {
 
 const RtlOptions kCoreChecks{true, "", 6};
 
-constexpr hw::SlotOrder kSlotOrders[] = {hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion};
-constexpr hw::ArrayOverlap kOverlaps[] = {hw::ArrayOverlap::kFull, hw::ArrayOverlap::kPreload,
-                                          hw::ArrayOverlap::kNone};
-
 TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
-  const auto core = make_core(kCoreChecks);
-  hw::test::Random random(23);
-  RandomCore cases(random);
-  RtlCounts counts;
-  std::size_t waits = 0, reads = 0, writes = 0, operands = 0, transposed = 0, replaced = 0;
-  std::set<hw::StageOp> row_wise;
-  for (int i = 0; i < 150; ++i) {
-    const hw::Program program = i == 0 ? cases.first() : cases.next(24);
-    const CoreCase test{program, cases.put(program), kSlotOrders[random() % 2],
-                        kOverlaps[random() % 4 % 3], i % 3 != 2};
-    const CoreRun run = check_core(*core, test, cases.ports(), cases.state(), counts);
-    ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
-    ASSERT_EQ(core_program_problem(program), "") << "program " << i;
-    reads += run.reads.size();
-    operands += run.operands.size();
-    std::map<std::size_t, std::size_t> slots;  // of chains, by slot
-    for (const hw::Command& command : program.commands) {
-      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
-        transposed += matmul->b_transposed ? 1 : 0;
-      }
-      const auto* const result = command.as<hw::cmd::Result>();
-      if (result == nullptr) continue;
-      const std::size_t chain = result->chain.chain;
-      const auto [slot, is_new] = slots.emplace(chain % CoreRtl::kChainSlots, chain);
-      replaced += !is_new && slot->second != chain ? 1 : 0;
-      slot->second = chain;
-      for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
-        if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
-          row_wise.insert(stage.op);
-        }
-      }
-    }
-    writes += run.writes.size();
-    for (const CoreCommandTimes& times : run.commands) {
-      waits += times.started > times.dispatched ? 1 : 0;
-    }
-  }
-  EXPECT_GT(counts.operations, 1'500U);
-  EXPECT_GT(waits, counts.operations / 3) << "for a hazard or for its unit";
-  EXPECT_GT(reads, 3'000U);
-  EXPECT_GT(writes, 2'000U);
-  EXPECT_GT(operands, 500U);
-  EXPECT_GT(transposed, 150U);
-  EXPECT_GT(replaced, 10U) << "chains in the slot of another";
-  EXPECT_EQ(row_wise.size(), 3U);
+  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks), 150, 23);
+  EXPECT_GT(runs.counts.operations, 1'500U);
+  EXPECT_GT(runs.waits, runs.counts.operations / 3) << "for a hazard or for its unit";
+  EXPECT_GT(runs.reads, 3'000U);
+  EXPECT_GT(runs.writes, 2'000U);
+  EXPECT_GT(runs.operands, 500U);
+  EXPECT_GT(runs.transposed, 150U);
+  EXPECT_GT(runs.replaced, 10U) << "chains in the slot of another";
+  EXPECT_EQ(runs.row_wise.size(), 3U);
+}
+
+// No size is that of preset tiny, and none of the queues' a power of two.
+TEST(Core, RunsThemInAnotherSize) {
+  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), 40, 24);
+  EXPECT_GT(runs.counts.operations, 350U);
+  EXPECT_GT(runs.waits, runs.counts.operations / 3);
+  EXPECT_GT(runs.reads, 700U);
+  EXPECT_GT(runs.writes, 400U);
+  EXPECT_GT(runs.operands, 100U);
+  EXPECT_GT(runs.transposed, 40U);
+  EXPECT_GT(runs.replaced, 10U);
+  EXPECT_EQ(runs.row_wise.size(), 3U);
 }
 
 /// A core and a memory that answers at once, for programs of a few commands.
@@ -86,7 +58,7 @@ class CorePrograms : public testing::Test {
     return core_->run({program, kAt}, ports(), memory_, nullptr);
   }
   static CoreMemory ports() {
-    const ReadAnswers reads{CoreRtl::kBeatBytes, 5, 5, 0, 1};
+    const ReadAnswers reads{kTinyCore.lanes, 5, 5, 0, 1};
     return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
   }
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
@@ -207,14 +179,14 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   expect_refused("second tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
   expect_refused("stage 2", store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
   expect_refused("5 stages", store,
-                 chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 1));
+                 chain_of(Op::kRelu, hw::Operand::kImmediate, kTinyCore.stages + 1));
   expect_refused("6 stages", store,
-                 chain_of(Op::kRelu, hw::Operand::kImmediate, CoreRtl::kStages + 2));
+                 chain_of(Op::kRelu, hw::Operand::kImmediate, kTinyCore.stages + 2));
   hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate);
   side.stages[0].side = hw::Reduction::kRowMax;
   expect_refused("side output", store, side);
   const hw::Chain bias = chain_of(Op::kAdd, hw::Operand::kChannel);
-  expect_refused("65 columns", store_of(1, CoreRtl::kParameterColumns + 1, 256), bias);
+  expect_refused("65 columns", store_of(1, kTinyCore.parameter_columns() + 1, 256), bias);
   const hw::Command large = store_of(128, 20, 256);
   expect_refused("5120 bytes", large, chain_of(Op::kAdd, hw::Operand::kTensor));
   hw::Command other = store;
@@ -226,7 +198,7 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   expect_stop(empty);
   hw::Program program;  // what they would do with one column less
   program.chains = {bias};
-  program.commands = {store_of(1, CoreRtl::kParameterColumns, 256)};
+  program.commands = {store_of(1, kTinyCore.parameter_columns(), 256)};
   EXPECT_NO_THROW((void)run(program));
   EXPECT_FALSE(core_->failed());
 }
@@ -325,11 +297,11 @@ TEST_F(CorePrograms, StopAtWhatNeedsOtherUnits) {
 TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
   hw::Machine machine = hw::find_machine("tiny");
   EXPECT_EQ(core_machine_problem(machine), "");
-  EXPECT_EQ(machine.array.rows, CoreRtl::kSize);
-  EXPECT_EQ(machine.core.fetch_commands, CoreRtl::kFetchCommands);
-  EXPECT_EQ(machine.scratchpad.kib * 1024U, CoreRtl::kScratchpadBytes);
-  EXPECT_EQ(machine.accumulator.kib * 256U, CoreRtl::kSums);
-  EXPECT_EQ(machine.postop.row_statistics, CoreRtl::kStatistics);
+  EXPECT_EQ(machine.array.rows, kTinyCore.lanes);
+  EXPECT_EQ(machine.core.fetch_commands, kTinyCore.fetch_commands);
+  EXPECT_EQ(machine.scratchpad.kib * 1024U, kTinyCore.scratchpad_bytes());
+  EXPECT_EQ(machine.accumulator.kib * 256U, kTinyCore.sums());
+  EXPECT_EQ(machine.postop.row_statistics, kTinyCore.statistics);
   machine.dram.t_cl_ns *= 2;
   machine.array.overlap = hw::ArrayOverlap::kNone;
   EXPECT_EQ(core_machine_problem(machine), "") << "the gates do not mind";
@@ -337,11 +309,16 @@ TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
        {"array.rows=8", "core.store_queue=3", "scratchpad.banks=2", "accumulator.ports=1",
         "dma.outstanding_writes=2", "bus.width_bytes=8", "l2.kib=64", "memory.model=fixed",
         "tlb.entries=4", "backend.softmax_unit=rtl", "core.call_cycles=5"}) {
-    hw::Machine other = hw::find_machine("tiny");
-    hw::set_key(other, change);
+    hw::Machine changed = hw::find_machine("tiny");
+    hw::set_key(changed, change);
     const std::string key = std::string(change).substr(0, std::string(change).find('='));
-    EXPECT_EQ(core_machine_problem(other).rfind(key + ": found ", 0), 0U) << change;
+    EXPECT_EQ(core_machine_problem(changed).rfind(key + ": found ", 0), 0U) << change;
   }
+  const hw::Machine other = core_machine(kCoreSizes[1]);
+  EXPECT_EQ(core_machine_problem(other, kCoreSizes[1]), "");
+  EXPECT_NE(core_machine_problem(other).find("built for preset tiny"), std::string::npos);
+  EXPECT_EQ(core_machine_problem(machine, kCoreSizes[1], "mine"),
+            "core.load_queue: found 4, expected 3, that of the core's RTL, mine");
   hw::Machine slow = hw::find_machine("tiny");
   slow.bus.clock_mhz = 500;
   EXPECT_NE(core_machine_problem(slow).find("the clock of the bus"), std::string::npos);

@@ -41,7 +41,7 @@ struct GatesContents {
       ++commands[command.opcode()];
       if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
         transposed += matmul->b_transposed ? 1 : 0;
-        const std::uint32_t lanes = testbench::CoreRtl::kSize;
+        const std::uint32_t lanes = testbench::kTinyCore.lanes;
         beside_rows += matmul->c.address % lanes != 0 || matmul->c.pitch % lanes != 0 ? 1 : 0;
       }
     }

@@ -1,4 +1,6 @@
 /// `systole rtl` and --rtl BLOCK=DIR: RTL of a user's own in place of a block.
+#include "testbench/own/own_rtl.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +15,7 @@
 #include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
+#include "tests/rtl/core/random_core_runs.h"
 
 namespace systole::testbench {
 namespace {
@@ -78,6 +81,9 @@ TEST(OwnRtl, OtherPortsAndAnAdapterTakeTheBlocksPlace) {
   };
   expect_refusal(own("i_gelu"), "rtl.toml is of requantizer, expected i_gelu");
   expect_refusal(own("systolic_array"), "rtl.toml is of requantizer, expected systolic_array");
+  expect_refusal(
+      {"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--rtl", "core=" + directory.path()},
+      "rtl.toml is of requantizer, expected core");
   expect_refusal(own("dma"), "expected BLOCK=DIR with one of systolic_array, accumulator_sram");
   // Whoever changes a source has to add it again.
   fs::last_write_time(directory.path("adapter.h"),
@@ -170,6 +176,41 @@ TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
                       "postop_pipeline");
 }
 
+// Layers of an encoder as the mapper fuses them, and programs that nobody would write, each byte
+// and each cycle.
+TEST(OwnRtl, ACoreOf16x16RunsProgramsOfItsMachineIfAskedFor) {
+  if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
+    GTEST_SKIP() << "compiling a core of 16 x 16 takes minutes: SYSTOLE_LARGE_RTL=1 runs this test";
+  }
+  const TempDirectory directory;
+  directory.write("rtl.toml", read_file(source_path("examples/own_rtl/core_16x16/rtl.toml")));
+  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  const std::string core = "core=" + directory.path();
+  const ProgramRun run =
+      run_systole({"run", "-m", "transformer", "--model", "bert-base", "--layers", "1", "--d", "64",
+                   "--heads", "4", "--ffn", "128", "-l", "24", "--json", "--rtl", core});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const nlohmann::json document = document_of(run.out);
+  EXPECT_EQ(document["gates"]["compared_bytes"], 24 * 64);
+  EXPECT_EQ(document["rtl"]["core"]["mismatches"], 0);
+  EXPECT_EQ(document["rtl"]["core"]["source"], directory.path());
+  expect_refusal({"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--rtl", core},
+                 "core.load_queue: found 4, expected 8, that of the core's RTL, ");
+  expect_refusal({"matmul", "9x10x11", "-m", "transformer", "--rtl", core},
+                 "--rtl core: runs whole programs");
+  // In this process, which is another program than the one above.
+  (void)add_own_rtl(directory.path(), "tests");
+  RtlOptions options;
+  options.own["core"] = &load_own_rtl(directory.path(), "core", "tests");
+  const auto gates = make_core(options);
+  EXPECT_EQ(gates->size().lanes, 16U);
+  const RandomCoreRuns runs = run_random_programs(*gates, 300, 16);
+  EXPECT_GT(runs.counts.operations, 2'000U);
+  EXPECT_GT(runs.waits, runs.counts.operations / 4);
+  EXPECT_GT(runs.operands, 500U);
+}
+
 TEST(OwnRtl, AnOutputStationaryArrayTakesTheBlocksPlace) {
   const TempDirectory directory;
   expect_as_the_model(directory,
@@ -198,6 +239,18 @@ TEST(OwnRtl, TheSoftmaxOfTheEnginesTakesTheBlocksPlace) {
                        {"attention", "-m", "vitcod", "--tokens", "20", "--heads", "2", "--dim",
                         "12", "--set", "attention.softmax_lanes=1"}},
                       "attention_softmax");
+}
+
+// Systole's own module has the parameters of its sizes without a table of them.
+TEST(OwnRtl, SizesAreParametersOfOurModule) {
+  const TempDirectory directory;
+  expect_as_the_model(directory,
+                      {"requantizer",
+                       "postop/systole_requantizer.sv",
+                       "lanes = 2\n",
+                       "",
+                       {"matmul", "-m", "tiny", "9x10x11", "--set", "postop.lanes=2"}},
+                      "requantizer");
 }
 
 TEST(OwnRtl, AWrongValueIsReported) {

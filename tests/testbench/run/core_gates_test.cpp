@@ -19,7 +19,7 @@ namespace {
 
 /// Reads and writes of a memory that answers after some cycles.
 CoreMemory plain_memory() {
-  const ReadAnswers reads{CoreRtl::kBeatBytes, 20, 30, 100, 3};
+  const ReadAnswers reads{kTinyCore.lanes, 20, 30, 100, 3};
   return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{10, 20, 100, 3}.memory()};
 }
 

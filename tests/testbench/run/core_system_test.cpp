@@ -12,6 +12,7 @@
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
 #include "support/network/gates_network.h"
+#include "testbench/network/matmul_graph.h"
 #include "testbench/report/report_gates.h"
 #include "testbench/rtl/core/core_limits.h"
 #include "testbench/run/core_on_bus.h"
@@ -66,6 +67,38 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
   }
   // What differs is said in docs/core-rtl.md: gates are never sooner than the model's array.
   EXPECT_GT(kinds.at(hw::Opcode::kMatmul).gates, kinds.at(hw::Opcode::kMatmul).model);
+}
+
+// Beats of eight bytes, and four banks of sums.
+TEST(CoreSystem, RunsProductsInACoreOfAnotherSize) {
+  const hw::Machine machine = core_machine(kCoreSizes[1]);
+  RtlOptions options;
+  options.checked = true;
+  const auto core = make_core_ports(options, kCoreSizes[1]);
+  test::Random random(4);
+  std::size_t commands = 0;
+  for (int i = 0; i < 6; ++i) {
+    const MatmulShape shape{static_cast<std::uint32_t>(1 + random() % 60),
+                            static_cast<std::uint32_t>(1 + random() % 60),
+                            static_cast<std::uint32_t>(1 + random() % 60)};
+    const test::Workload workload{
+        make_matmul_graph(shape, machine.datapath, false, {i % 3 != 0, i % 2 != 0}),
+        {matmul_input(shape)}};
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    ASSERT_EQ(core_program_problem(mapping.program, kCoreSizes[1]), "");
+    const SimulationResult model = workload.simulate(mapping, machine);
+    test::fresh_kernel();
+    CoreOnBus gates(machine, *core);
+    gates.write(mapping.image);
+    gates.write(mapper::place_of(workload.graph, mapping, input_tensor(workload.graph)),
+                workload.inputs[0]);
+    commands += gates.run(mapping.program, mapping.program_address).commands.size();
+    ASSERT_EQ(gates.read(mapper::place_of(workload.graph, mapping, output_tensor(workload.graph))),
+              model.outputs.at(0))
+        << shape.m << " x " << shape.n << " x " << shape.k;
+  }
+  EXPECT_FALSE(core->failed());
+  EXPECT_GT(commands, 60U);
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <map>
+#include <set>
+
+#include "testbench/rtl/core/core_limits.h"
+#include "testbench/rtl/core/core_rtl.h"
+#include "tests/rtl/core/core_case.h"
+
+namespace systole::testbench {
+
+/// What random programs in a core were made of.
+struct RandomCoreRuns {
+  RtlCounts counts;
+  std::size_t waits = 0;  ///< commands that started later than they could be dispatched
+  std::size_t reads = 0, writes = 0, operands = 0;  ///< requests
+  std::size_t transposed = 0;                       ///< matmuls
+  std::size_t replaced = 0;                         ///< chains in the slot of another one
+  std::set<hw::StageOp> row_wise;
+
+  void add(const hw::Program& program, const CoreRun& run, std::uint32_t chain_slots) {
+    std::map<std::size_t, std::size_t> slots;  // of chains, by slot
+    for (const hw::Command& command : program.commands) {
+      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+        transposed += matmul->b_transposed ? 1 : 0;
+      }
+      const auto* const result = command.as<hw::cmd::Result>();
+      if (result == nullptr) continue;
+      const std::size_t chain = result->chain.chain;
+      const auto [slot, is_new] = slots.emplace(chain % chain_slots, chain);
+      replaced += !is_new && slot->second != chain ? 1 : 0;
+      slot->second = chain;
+      for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
+        if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
+          row_wise.insert(stage.op);
+        }
+      }
+    }
+    reads += run.reads.size();
+    operands += run.operands.size();
+    writes += run.writes.size();
+    for (const CoreCommandTimes& times : run.commands) {
+      waits += times.started > times.dispatched ? 1 : 0;
+    }
+  }
+};
+
+/// Runs random programs one after the other, the first of which fills the local memories, and
+/// compares all that a core does with its contracts: check_core().
+inline RandomCoreRuns run_random_programs(CoreRtl& core, int programs, unsigned seed) {
+  constexpr hw::SlotOrder kEachOrder[] = {hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion};
+  constexpr hw::ArrayOverlap kEachOverlap[] = {hw::ArrayOverlap::kFull, hw::ArrayOverlap::kPreload,
+                                               hw::ArrayOverlap::kNone};
+  hw::test::Random random(seed);
+  RandomCore cases(random, core.size());
+  RandomCoreRuns runs;
+  for (int i = 0; i < programs; ++i) {
+    const hw::Program program = i == 0 ? cases.first() : cases.next(24);
+    const CoreCase test{program, cases.put(program), kEachOrder[random() % 2],
+                        kEachOverlap[random() % 4 % 3], i % 3 != 2};
+    const CoreRun run = check_core(core, test, cases.ports(), cases.state(), runs.counts);
+    EXPECT_EQ(runs.counts.mismatches, 0U) << "program " << i;
+    EXPECT_EQ(core_program_problem(program, core.size()), "") << "program " << i;
+    if (testing::Test::HasFailure()) break;
+    runs.add(program, run, core.size().chain_slots);
+  }
+  return runs;
+}
+
+}  // namespace systole::testbench
