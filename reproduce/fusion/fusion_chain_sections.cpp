@@ -27,17 +27,20 @@ std::vector<std::uint8_t> chain_bytes(std::uint32_t seed, std::size_t count) {
   return bytes;
 }
 
-/// The stage at a place of a chain: products, sums and differences in turn, each of two tensors.
+/// The stage at a place of a chain: products, sums, differences and quotients in turn, each of two
+/// tensors.
 hw::Stage binary_stage(std::size_t place) {
-  constexpr std::array<hw::StageOp, 3> kOps = {hw::StageOp::kMul, hw::StageOp::kAdd,
-                                               hw::StageOp::kSub};
+  constexpr std::array<hw::StageOp, 4> kOps = {hw::StageOp::kMul, hw::StageOp::kAdd,
+                                               hw::StageOp::kSub, hw::StageOp::kDivide};
+  constexpr std::int64_t kProductShift = 31, kQuotientShift = 16;
   hw::Stage stage;
   stage.op = kOps.at(place % kOps.size());
   stage.operand = hw::Operand::kTensor;
   stage.tensor = hw::DType::kS32;
-  if (stage.op == hw::StageOp::kMul) {
+  const bool divides = stage.op == hw::StageOp::kDivide;
+  if (divides || stage.op == hw::StageOp::kMul) {
     const hw::IntRange range = hw::symmetric_range(32);
-    stage.imm = {31, range.lo, range.hi};
+    stage.imm = {divides ? kQuotientShift : kProductShift, range.lo, range.hi};
   }
   return stage;
 }
@@ -65,6 +68,7 @@ hw::Machine chain_machine(hw::FusionLevel level) {
   hw::Machine machine = hw::find_machine("transformer");
   machine.postop.tensor_operands = kLongestChain;
   machine.postop.operand_kib = 256;
+  machine.postop.divider = 1;
   machine.mapper.fusion = level;
   return machine;
 }
