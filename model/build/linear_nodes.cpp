@@ -92,7 +92,7 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   weight.kind = Tensor::Kind::kConstant;
   weight.data = transposed_weight(layer);
   weight.grouped = layer.grouped;
-  weight.int4 = layer.int4;
+  weight.int4 = layer.int4 && !layer.grouped;  // groups become int8 as they are loaded
   const std::size_t of_output = layer.inputs / hw::kGroupWeights;
   for (std::size_t i = 0; i < layer.groups.size(); ++i) {
     weight.groups.push_back(layer.groups[i % layer.outputs * of_output + i / layer.outputs]);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -128,6 +129,25 @@ json four_bit_llama(const char* lanes, Words more) {
       more);
   arguments.push_back(std::string("--set=dma.expander_lanes=") + lanes);
   return document_of(output_of(arguments));
+}
+
+// Of a Llama where no expander is; of GPT-2 in any case. The depths are odd.
+TEST(SeededRun, WeightsOfFourBitsAreInt4WhereMultipliersSplit) {
+  for (const char* const network :
+       {"--model smollm2-135m --layers 1 --d 96 --heads 3 --ffn 101 --length 2 --decode --past 4",
+        "--model gpt2 --layers 1 --d 66 --heads 2 --ffn 129 --length 7"}) {
+    const std::string line = std::string("run -m transformer --check --json ") + network;
+    const json eight = document_of(output_of(words_of(line)));
+    const json four =
+        document_of(output_of(words_of(line + " --weight-bits 4 --set=array.split=weights")));
+    EXPECT_EQ(four["mismatched_bytes"], 0) << four["first_mismatch"];
+    EXPECT_GE(four["over_bound"].get<double>(), 1.0);
+    EXPECT_GT(four["blocks"]["array"]["counters"]["int4_macs"], 0);
+    EXPECT_EQ(four["blocks"]["array"]["counters"]["macs"],
+              eight["blocks"]["array"]["counters"]["macs"]);
+    EXPECT_LT(four["dram_read_bytes"], eight["dram_read_bytes"]);
+    EXPECT_LT(four["cycles_total"], eight["cycles_total"]);
+  }
 }
 
 TEST(LlamaRun, WeightsOfFourBitsGiveTheSameWhereverTheyAreExpanded) {
