@@ -207,7 +207,7 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
 TEST_F(CorePrograms, RunShortChainsBesideOnesThatAreTooLong) {
   hw::Program program;
   program.chains = {chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate),
-                    chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate, 7)};
+                    chain_of(hw::StageOp::kRelu, hw::Operand::kImmediate, 8)};
   hw::Command store = store_of(2, 4, 256);
   program.commands = {store};
   EXPECT_NO_THROW((void)run(program));

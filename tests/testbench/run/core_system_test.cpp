@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/description/machine_file.h"
@@ -29,6 +30,24 @@ void add_kinds(const GatesComparison& layer, std::map<hw::Opcode, GatesKind>& su
   }
 }
 
+struct BusRun {
+  CoreRun run;
+  std::vector<std::uint8_t> output;
+};
+
+/// One inference in the gates, on a bus and a memory like the model's.
+BusRun run_on_bus(CorePorts& core, const hw::Machine& machine, const test::Workload& workload,
+                  const mapper::Mapping& mapping) {
+  test::fresh_kernel();
+  CoreOnBus gates(machine, core);
+  gates.write(mapping.image);
+  gates.write(mapper::place_of(workload.graph, mapping, input_tensor(workload.graph)),
+              workload.inputs[0]);
+  CoreRun run = gates.run(mapping.program, mapping.program_address);
+  return {std::move(run),
+          gates.read(mapper::place_of(workload.graph, mapping, output_tensor(workload.graph)))};
+}
+
 TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
   const hw::Machine machine = hw::find_machine("tiny");
   RtlOptions options;
@@ -41,16 +60,9 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     ASSERT_EQ(core_program_problem(mapping.program), "");
     const SimulationResult model = workload.simulate(mapping, machine);
-    test::fresh_kernel();
-    CoreOnBus gates(machine, *core);
-    gates.write(mapping.image);
-    gates.write(mapper::place_of(workload.graph, mapping, input_tensor(workload.graph)),
-                workload.inputs[0]);
-    const CoreRun run = gates.run(mapping.program, mapping.program_address);
-    const mapper::TensorPlace out =
-        mapper::place_of(workload.graph, mapping, output_tensor(workload.graph));
-    const GatesComparison layer =
-        compare_gates({run.commands, run.done, {gates.read(out)}, 1.0, core->failed()}, model);
+    const BusRun gates = run_on_bus(*core, machine, workload, mapping);
+    const GatesComparison layer = compare_gates(
+        {gates.run.commands, gates.run.done, {gates.output}, 1.0, core->failed()}, model);
     ASSERT_EQ(layer.differing, 0U) << length << " tokens";
     ASSERT_EQ(layer.counts().mismatches, 0U) << length << " tokens";
     EXPECT_GT(layer.bytes, 0U);
@@ -87,15 +99,9 @@ TEST(CoreSystem, RunsProductsInACoreOfAnotherSize) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     ASSERT_EQ(core_program_problem(mapping.program, kCoreSizes[1]), "");
     const SimulationResult model = workload.simulate(mapping, machine);
-    test::fresh_kernel();
-    CoreOnBus gates(machine, *core);
-    gates.write(mapping.image);
-    gates.write(mapper::place_of(workload.graph, mapping, input_tensor(workload.graph)),
-                workload.inputs[0]);
-    commands += gates.run(mapping.program, mapping.program_address).commands.size();
-    ASSERT_EQ(gates.read(mapper::place_of(workload.graph, mapping, output_tensor(workload.graph))),
-              model.outputs.at(0))
-        << shape.m << " x " << shape.n << " x " << shape.k;
+    const BusRun gates = run_on_bus(*core, machine, workload, mapping);
+    commands += gates.run.commands.size();
+    ASSERT_EQ(gates.output, model.outputs.at(0)) << shape.m << " x " << shape.n << " x " << shape.k;
   }
   EXPECT_FALSE(core->failed());
   EXPECT_GT(commands, 60U);
