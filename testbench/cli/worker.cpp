@@ -80,9 +80,8 @@ std::optional<Request> receive(std::vector<char>& buffer) {
   } while (size < 0 && errno == EINTR);
   if (size <= 0) return std::nullopt;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  const bool has_files =
-      header != nullptr && header->cmsg_len == CMSG_LEN(sizeof request.files) &&
-      header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS;
+  const bool has_files = header != nullptr && header->cmsg_len == CMSG_LEN(sizeof request.files) &&
+                         header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS;
   if (!has_files || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) refuse("no request");
   std::memcpy(request.files.data(), CMSG_DATA(header), sizeof request.files);
   request.words = split_words({buffer.data(), static_cast<std::size_t>(size)});
