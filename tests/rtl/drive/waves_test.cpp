@@ -86,9 +86,11 @@ void run_chains(const std::string& block, const RtlOptions& options, RtlReport& 
   }
 }
 
-void run_products(hw::Dataflow dataflow, const RtlOptions& options, RtlReport& report) {
+void run_products(const std::string& module, const RtlOptions& options, RtlReport& report) {
   hw::Machine machine = hw::find_machine("tiny");
-  machine.array.dataflow = dataflow;
+  const bool splits = module == "split_array";
+  if (module == "output_array") machine.array.dataflow = hw::Dataflow::kOutputStationary;
+  if (splits) machine.array.split = hw::ArraySplit::kWeights;
   const auto engine = make_array_engine(machine.array, options, report);
   std::mt19937_64 random(3);
   std::vector<std::int8_t> a(7 * 9), b(9 * 6);
@@ -101,6 +103,9 @@ void run_products(hw::Dataflow dataflow, const RtlOptions& options, RtlReport& r
   product.b = b.data(), product.ldb = 6;
   product.c = c.data(), product.ldc = 6;
   (void)engine->matmul(product, false);
+  (void)engine->matmul(product, true);
+  if (!splits) return;
+  product.k = 8, product.b_int4 = true;
   (void)engine->matmul(product, true);
 }
 
@@ -268,15 +273,14 @@ void run_core(const RtlOptions& options, RtlReport& report) {
 
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
-  // Both arrays are one block of the machine.
-  const std::string block = module == "output_array" ? "systolic_array" : module;
+  // The arrays are one block of the machine.
+  const bool is_array = module == "output_array" || module == "split_array";
+  const std::string block = is_array ? "systolic_array" : module;
   RtlOptions options;
   options.wave = stem();
   RtlReport report;
   if (block == "systolic_array") {
-    run_products(
-        module == block ? hw::Dataflow::kWeightStationary : hw::Dataflow::kOutputStationary,
-        options, report);
+    run_products(module, options, report);
   } else if (block == "accumulator_sram") {
     run_sums(options, report);
   } else if (block == "head_mix_line") {
@@ -329,16 +333,15 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
                                             std::string("model.output_0[31:0]")}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "command_fetch", "command_decoder",
-                                         "read_dma", "scratchpad", "load_path", "core",
-                                         "systolic_array", "output_array", "accumulator_sram",
-                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
-                                         "sparser_line", "denser_line", "attention_softmax",
-                                         "head_mix_line", "fp16_mul", "fp16_add", "mpu_tree",
-                                         "ring_router", "axi_dma", "axi_sram"),
-                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Blocks, RtlWaves,
+    testing::Values("dispatcher", "command_fetch", "command_decoder", "read_dma", "scratchpad",
+                    "load_path", "core", "systolic_array", "split_array", "output_array",
+                    "accumulator_sram", "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
+                    "stream_softmax", "layernorm_unit", "postop_pipeline", "sparser_line",
+                    "denser_line", "attention_softmax", "head_mix_line", "fp16_mul", "fp16_add",
+                    "mpu_tree", "ring_router", "axi_dma", "axi_sram"),
+    [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {
   const TempDirectory directory;
