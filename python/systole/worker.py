@@ -39,7 +39,7 @@ class Worker:
         try:
             self._process = subprocess.Popen(
                 program.command(["worker"]),
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self._err,
                 env=program.environment(),

@@ -66,5 +66,7 @@ def children_of(pid: int) -> list[int]:
 def write_script(path: Path, lines: str, program: Program) -> None:
     """A program that is a script: `lines` before it becomes `program`, of a pool's calls too."""
     worker = f"{sys.executable} {Path(__file__).with_name('each_process.py')}"
-    path.write_text(f'#!/bin/sh\n[ "$1" = worker ] && exec {worker}\n{lines}exec {program.path} "$@"\n')
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" = worker ] && exec {worker}\n{lines}exec {program.path} "$@"\n'
+    )
     path.chmod(0o755)

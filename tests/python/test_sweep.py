@@ -241,9 +241,7 @@ def test_a_point_whose_process_is_always_killed_is_no_failure(
     """The next call tries it again; a grid goes on with the others, a search cannot."""
     pytest.importorskip("optuna")
     script = tmp_path / "systole"
-    lines = (
-        f'case "$*" in run*width_bytes=16*) [ -e {tmp_path}/calm ] || kill -KILL $$;; esac\n'
-    )
+    lines = f'case "$*" in run*width_bytes=16*) [ -e {tmp_path}/calm ] || kill -KILL $$;; esac\n'
     write_script(script, lines, program)
     built, store = Program(script), tmp_path / "a.sqlite"
     found = systole.sweep(small(), store=store, program=built, progress=False)

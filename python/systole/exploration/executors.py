@@ -61,8 +61,9 @@ def _own_pool() -> Pool:
 def simulate_on_worker(arguments: Sequence[str], digest: str) -> Outcome:
     """Raises InputError if the worker has another build than the driver."""
     pool = _own_pool()
-    if pool.program.digest != digest:
-        raise InputError(f"{pool.program.path}: another build than the driver's, expected the same file")
+    program = pool.program
+    if program.digest != digest:
+        raise InputError(f"{program.path}: another build than the driver's, expected the same file")
     return pool.call(arguments).result()
 
 
