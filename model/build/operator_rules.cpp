@@ -190,22 +190,20 @@ View OperatorRules::requantise(const NetworkNode& node) {
                         to);
 }
 
-View OperatorRules::multiply(const NetworkNode& node) {
+View OperatorRules::with_tensor(const NetworkNode& node, TensorStage* stage) {
   const hw::DType to = result_type(node);
-  return builder_.stage(
-      node.name, in(node),
-      multiply_tensor_stage(type(in(node, 1)), node.attributes.at("shift").get<unsigned>(),
-                            bits_of(to), datapath_.rounding),
-      to, {{}, in(node, 1)});
+  return builder_.stage(node.name, in(node),
+                        stage(type(in(node, 1)), node.attributes.at("shift").get<unsigned>(),
+                              bits_of(to), datapath_.rounding),
+                        to, {{}, in(node, 1)});
+}
+
+View OperatorRules::multiply(const NetworkNode& node) {
+  return with_tensor(node, multiply_tensor_stage);
 }
 
 View OperatorRules::divide(const NetworkNode& node) {
-  const hw::DType to = result_type(node);
-  return builder_.stage(
-      node.name, in(node),
-      divide_tensor_stage(type(in(node, 1)), node.attributes.at("shift").get<unsigned>(),
-                          bits_of(to), datapath_.rounding),
-      to, {{}, in(node, 1)});
+  return with_tensor(node, divide_tensor_stage);
 }
 
 const NetworkNode* OperatorRules::only_relu(const NetworkNode& node) const {

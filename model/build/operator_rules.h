@@ -60,6 +60,10 @@ class OperatorRules {
   View add(const NetworkNode& node);
   View add_table(const NetworkNode& node);
   View requantise(const NetworkNode& node);
+  using TensorStage = hw::Stage(hw::DType type, unsigned shift, unsigned bits,
+                                hw::Rounding rounding);
+  /// What a stage makes of a tensor and another one, with a shift.
+  View with_tensor(const NetworkNode& node, TensorStage* stage);
   View multiply(const NetworkNode& node);
   View divide(const NetworkNode& node);
   View relu(const NetworkNode& node);

@@ -137,8 +137,7 @@ std::vector<NetworkOp> make_ops() {
        {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, kMostShift}}}},
       {"divide",
        "the quotient of elements; of integers times 2^`shift`; of integers `a` over 0 is the "
-       "largest "
-       "code with the sign of `a`, or 0",
+       "largest code with the sign of `a`, or 0",
        "a [t, d], b [t, d] -> [t, d]",
        {{{"a"}, {"b"}}, {}},
        {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, hw::kMaxDivideShift}}}},
@@ -190,10 +189,8 @@ std::vector<NetworkOp> make_ops() {
       {"select_row", "one row", "x [t, d] -> [1, d]", {{{"x"}}, row}, {{{"x"}}, row}},
       {"convolution",
        "the pixels under a window times weights, plus bias; of integers, times a factor per "
-       "output; "
-       "`stride` 1, `padding` 0 and `groups` 1 where they are left out; `padding` may be [top, "
-       "left, "
-       "bottom, right]",
+       "output; `stride` 1, `padding` 0 and `groups` 1 where they are left out; `padding` may be "
+       "[top, left, bottom, right]",
        "x [c, h, w], weight [n, c / groups, rows, cols], bias [n], multiplier [n], shift [n] -> "
        "[n, h', w']",
        {linear, convolution},

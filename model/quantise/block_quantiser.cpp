@@ -94,6 +94,12 @@ double BlockQuantiser::gelu_scale(std::size_t layer) const {
   return std::max(scale, code_scale(kLeastGeluRange, kWideBits));
 }
 
+IntegerLinear BlockQuantiser::linear(const std::string& name, const FloatLinear& layer,
+                                     double input_scale,
+                                     const std::vector<OutputGroup>& groups) const {
+  return layers_.linear(name, layer, input_scale, groups, options_.weight_bits);
+}
+
 /// The auto-encoder on Q or K (`operand` is "q" or "k"), on a tensor of `in_scale`.
 IntegerHeadMix BlockQuantiser::link(const std::string& prefix, const std::string& operand,
                                     const FloatLink& from, double in_scale, double latent_scale,
@@ -132,17 +138,14 @@ IntegerCross BlockQuantiser::cross(std::size_t i, double in_scale) const {
   scales.query = operand_scale(Site::kCrossQuery, i);
   scales.key = code_scale(calibration_.largest(Site::kCrossKeyValue, i, 0, width));
   scales.value = code_scale(calibration_.largest(Site::kCrossKeyValue, i, width, width));
-  cross.query = layers_.linear(prefix + "query", from.query, norm_scale, {{width, scales.query}},
-                               options_.weight_bits);
-  cross.key_value =
-      layers_.linear(prefix + "kv", from.key_value, memory_scale_,
-                     {{width, scales.key}, {width, scales.value}}, options_.weight_bits);
+  cross.query = linear(prefix + "query", from.query, norm_scale, {{width, scales.query}});
+  cross.key_value = linear(prefix + "kv", from.key_value, memory_scale_,
+                           {{width, scales.key}, {width, scales.value}});
   cross.score = score_factor(prefix + "scores", scales.query, scales.key);
   scales.context = operand_scale(Site::kCrossContext, i);
   cross.context = context_factor(prefix + "context", scales.value, scales.context);
   scales.residual = in_scale;
-  cross.proj = layers_.linear(prefix + "proj", from.proj, scales.context, {{width, in_scale}},
-                              options_.weight_bits);
+  cross.proj = linear(prefix + "proj", from.proj, scales.context, {{width, in_scale}});
   return cross;
 }
 
@@ -163,10 +166,9 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   scales.query = code_scale(calibration_.largest(Site::kQkv, i, 0, query_width));
   scales.key = code_scale(calibration_.largest(Site::kQkv, i, query_width, query_width));
   scales.value = code_scale(calibration_.largest(Site::kQkv, i, 2 * query_width, width));
-  block.qkv = layers_.linear(
-      prefix + "attn.qkv", from.qkv, product_scale(post ? in_scale : norm1_scale, width),
-      {{query_width, scales.query}, {query_width, scales.key}, {width, scales.value}},
-      options_.weight_bits);
+  block.qkv =
+      linear(prefix + "attn.qkv", from.qkv, product_scale(post ? in_scale : norm1_scale, width),
+             {{query_width, scales.query}, {query_width, scales.key}, {width, scales.value}});
   double query_scale = scales.query;
   double key_scale = scales.key;
   if (shape_.latent_heads != 0) {
@@ -183,20 +185,18 @@ IntegerBlock BlockQuantiser::block(std::size_t i, double in_scale) const {
   block.context = context_factor(prefix + "attn.context", scales.value, scales.context);
 
   scales.attention_residual = post ? residual_scale(Site::kAttentionResidual, i) : in_scale;
-  block.proj = layers_.linear(prefix + "attn.proj", from.proj, scales.context,
-                              {{width, scales.attention_residual}}, options_.weight_bits);
+  block.proj =
+      linear(prefix + "attn.proj", from.proj, scales.context, {{width, scales.attention_residual}});
   if (from.cross) block.cross = cross(i, in_scale);
   const double mlp_in = product_scale(post ? norm1_scale : norm2_scale, width);
   scales.gelu_in = gelu_scale(i);
   scales.gelu_out = wide_scale(Site::kGeluOut, i);
-  block.fc1 = layers_.linear(prefix + "mlp.fc1", from.fc1, mlp_in,
-                             {{shape_.hidden, scales.gelu_in}}, options_.weight_bits);
+  block.fc1 = linear(prefix + "mlp.fc1", from.fc1, mlp_in, {{shape_.hidden, scales.gelu_in}});
   block.gelu = layers_.gelu(prefix + "mlp.gelu", scales.gelu_in, scales.gelu_out,
                             value_bits(options_.row_scales));
   scales.mlp_residual = post ? residual_scale(Site::kMlpResidual, i) : in_scale;
-  block.fc2 =
-      layers_.linear(prefix + "mlp.fc2", from.fc2, product_scale(scales.gelu_out, shape_.hidden),
-                     {{width, scales.mlp_residual}}, options_.weight_bits);
+  block.fc2 = linear(prefix + "mlp.fc2", from.fc2, product_scale(scales.gelu_out, shape_.hidden),
+                     {{width, scales.mlp_residual}});
   if (post) {
     block.attention_identity =
         layers_.factor(prefix + "attn.residual: identity", in_scale / scales.attention_residual);

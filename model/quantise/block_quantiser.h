@@ -65,6 +65,10 @@ class BlockQuantiser {
  private:
   /// Scale of a GELU's input.
   [[nodiscard]] double gelu_scale(std::size_t layer) const;
+  /// A layer of a block, with weights of the wanted bits.
+  [[nodiscard]] IntegerLinear linear(const std::string& name, const FloatLinear& layer,
+                                     double input_scale,
+                                     const std::vector<OutputGroup>& groups) const;
   [[nodiscard]] IntegerHeadMix link(const std::string& prefix, const std::string& operand,
                                     const FloatLink& from, double in_scale, double latent_scale,
                                     double scale) const;
