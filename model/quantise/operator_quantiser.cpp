@@ -194,9 +194,8 @@ class OperatorQuantiser {
       out = range_of(node.output) / static_cast<double>(hw::symmetric_range(kSumBits).hi);
     }
     const bool at_an_end = std::exchange(is_first_, false) || is_result(node);
-    const IntegerLinear of =
-        layers_.linear(node.name, layer, scale(node), {{layer.outputs, out}},
-                       at_an_end ? QuantiserOptions{}.weight_bits : options_.weight_bits);
+    const IntegerLinear of = layers_.linear(node.name, layer, scale(node), {{layer.outputs, out}},
+                                            at_an_end ? kWeightBits : options_.weight_bits);
     std::vector<std::int32_t> multipliers;
     std::vector<std::int8_t> shifts;
     for (const hw::Dyadic& channel : of.factor) {

@@ -6,6 +6,8 @@
 
 namespace systole::model {
 
+/// Of weights that are neither of these.
+inline constexpr unsigned kWeightBits = 8;
 /// Of a Llama's weights in groups.
 inline constexpr unsigned kGroupedWeightBits = 4;
 /// Of int4 weights, one scale for all inputs of an output (hw/number/int4.h).
@@ -31,7 +33,7 @@ struct QuantiserOptions {
   /// Of the blocks, or of all layers but the first and the last of a convolutional network: 8 or 4.
   /// Those of a Llama are in groups of the inputs of an output (hw/number/weight_groups.h), others
   /// int4 with the scales of weights of 8.
-  unsigned weight_bits = 8;
+  unsigned weight_bits = kWeightBits;
 };
 
 }  // namespace systole::model

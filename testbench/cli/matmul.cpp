@@ -21,6 +21,7 @@
 #include "testbench/explain/report_explain.h"
 #include "testbench/explain/transaction_view.h"
 #include "testbench/network/matmul_graph.h"
+#include "testbench/network/network_size.h"
 #include "testbench/network/tensors.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
@@ -41,7 +42,7 @@ struct MatmulOptions {
   WaveOptions wave;
   bool bias = false;
   bool sums = false;
-  unsigned weight_bits = 8;
+  unsigned weight_bits = model::kWeightBits;
   bool functional = true;
   bool json = false;
 };
@@ -60,7 +61,7 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
 
 /// On a streaming core.
 int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
-  if (options.sums || options.weight_bits != model::QuantiserOptions{}.weight_bits ||
+  if (options.sums || options.weight_bits != model::kWeightBits ||
       !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
     throw hw::InputError(
         "--int32, --weight-bits, --strategy, --rtl: not of a streaming core, which requantises and "
@@ -86,16 +87,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
 
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
-  if (options.weight_bits != model::QuantiserOptions{}.weight_bits &&
-      options.weight_bits != model::kInt4WeightBits) {
-    throw hw::InputError(
-        fmt::format("--weight-bits: found {}, expected 8 or 4", options.weight_bits));
-  }
+  const bool int4 = wants_four_bits(options.weight_bits);
   if (has_streaming_core(options.machine)) return run_on_stream(options, shape);
   require_values(options.outputs, options.functional);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
-  const bool int4 = options.weight_bits == model::kInt4WeightBits;
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,
                                                {options.bias, !options.sums, int4});
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);

@@ -30,6 +30,7 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/common/text.h"
+#include "testbench/network/network_size.h"
 #include "testbench/network/networks.h"
 
 namespace systole::testbench {
@@ -50,7 +51,7 @@ struct QuantiseOptions {
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
   bool report = false, row_scales = false;
-  unsigned weight_bits = model::QuantiserOptions{}.weight_bits;
+  unsigned weight_bits = model::kWeightBits;
 };
 
 /// Names the model as asked for, and says what has been written.
@@ -213,13 +214,7 @@ int run(const QuantiseOptions& options) {
   if (options.report && !llama) {
     throw hw::InputError("--report: of a Llama, found " + hw::printable(options.checkpoint));
   }
-  if (options.weight_bits != model::QuantiserOptions{}.weight_bits) {
-    if (options.weight_bits != model::kGroupedWeightBits) {
-      throw hw::InputError(
-          fmt::format("--weight-bits: found {}, expected 8 or 4", options.weight_bits));
-    }
-    quantiser.weight_bits = options.weight_bits;
-  }
+  if (wants_four_bits(options.weight_bits)) quantiser.weight_bits = options.weight_bits;
   if (options.row_scales && (llama || !model::is_text_checkpoint(file))) {
     throw hw::InputError("--row-scales: of BERT and GPT-2 (Llamas always have them), found " +
                          hw::printable(options.checkpoint));

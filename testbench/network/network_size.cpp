@@ -19,7 +19,6 @@ constexpr std::int64_t kMaxLayers = 1024;
 constexpr std::int64_t kMaxChannels = 1 << 16;
 /// Rows of an activation: what a sum of the array's products may be long.
 constexpr std::int64_t kMaxTokens = 1 << 16;
-constexpr std::int64_t kEightBits = 8;
 
 /// `value` if it is given; throws InputError unless it is 1 to `most`.
 void set(std::uint32_t& member, const char* option, const std::optional<std::int64_t>& value,
@@ -85,11 +84,7 @@ NetworkSize named_size(const std::string& name) {
 /// The bits of weights, and the parts that a Llama alone has; heads are as wide as its own unless
 /// it is `resized`.
 void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
-  const std::int64_t bits = options.weight_bits.value_or(kEightBits);
-  if (bits != kEightBits && bits != model::kGroupedWeightBits) {
-    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", bits));
-  }
-  size.four_bits = bits == model::kGroupedWeightBits;
+  size.four_bits = wants_four_bits(options.weight_bits.value_or(model::kWeightBits));
   if (!size.llama) {
     for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
                                         std::pair("--window", options.window.has_value())}) {
@@ -157,6 +152,13 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 }
 
 }  // namespace
+
+bool wants_four_bits(std::int64_t weight_bits) {
+  if (weight_bits != model::kWeightBits && weight_bits != model::kGroupedWeightBits) {
+    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", weight_bits));
+  }
+  return weight_bits != model::kWeightBits;
+}
 
 bool is_shape_name(const std::string& name) {
   const auto& shapes = model::named_shapes();
