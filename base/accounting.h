@@ -2,6 +2,7 @@
 /// sum to the whole by construction.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -116,6 +117,24 @@ class BlockAccount {
   }
   /// Working until `time`.
   void busy_until(std::uint64_t time) { time_.busy += advance(time, AccountWatch::kBusy); }
+
+  /// Many steps in one: of the time up to `time`, at least now(), so much was idle, and stalled by
+  /// each cause, whose numbers are the indices; busy is the rest. Not while watched, since the
+  /// order is lost.
+  template <std::size_t kCauses>
+  void spend(std::uint64_t time, std::uint64_t idle,
+             const std::array<std::uint64_t, kCauses>& stalled) {
+    std::uint64_t busy = time - std::exchange(now_, time);
+    if (!counting_) return;
+    time_.total += busy;
+    time_.idle += idle;
+    busy -= idle;
+    for (std::size_t cause = 0; cause < kCauses; ++cause) {
+      time_.stalled[cause].time += stalled[cause];
+      busy -= stalled[cause];
+    }
+    time_.busy += busy;
+  }
 
   /// From `time` on, time counts or it does not, whatever the block does; at first it counts. What
   /// is left before `time` is idle, if it counts. Work that has been accounted beyond `time` stays

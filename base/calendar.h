@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +24,25 @@ class Calendar {
 
   /// Reserves `length` time units and returns their start, the first possible one >= `earliest`,
   /// which must not lie before the last retire().
-  std::uint64_t reserve(std::uint64_t earliest, std::uint64_t length);
+  std::uint64_t reserve(std::uint64_t earliest, std::uint64_t length) {
+    if (length == 0) return earliest;
+    if (booked_.empty() || earliest > booked_.back().last_end()) {
+      booked_.push_back({earliest, earliest + length});
+      return earliest;
+    }
+    if (booked_.back().more != 0) detach_last();
+    Interval& last = booked_.back();
+    if (earliest < last.begin) return reserve_between(earliest, length);
+    const std::uint64_t begin = last.end;
+    last.end += length;
+    return begin;
+  }
+
+  /// What as many calls of reserve() do, the i-th with `earliest` + i `step`, if their results are
+  /// `step` after each other and their reservations follow all others: returns the first start.
+  /// Nothing, and nothing is reserved, if that is not so. `length` and `count` are not 0.
+  std::optional<std::uint64_t> reserve_each(std::uint64_t earliest, std::uint64_t step,
+                                            std::uint64_t count, std::uint64_t length);
 
   /// No caller will ask for time before `now` any more. Must not go backwards. Cheap: does its work
   /// once in a while.
@@ -32,7 +52,7 @@ class Calendar {
 
   /// End of the last reservation so far.
   [[nodiscard]] std::uint64_t last_end() const noexcept {
-    return booked_.empty() ? account_.now() : booked_.back().end;
+    return booked_.empty() ? account_.now() : booked_.back().last_end();
   }
 
   /// From `now` on, time counts or it does not. A reservation in progress is divided. See
@@ -45,12 +65,26 @@ class Calendar {
   [[nodiscard]] const BlockAccount& account() const noexcept { return account_; }
 
  private:
+  /// A reservation, and `more` like it, each `step` after the one before.
   struct Interval {
     std::uint64_t begin, end;
+    std::uint64_t step = 0, more = 0;
+    [[nodiscard]] std::uint64_t last_end() const noexcept { return end + more * step; }
   };
 
+  /// Makes the last of several like reservations one by itself.
+  void detach_last() {
+    Interval& last = booked_.back();
+    const std::uint64_t later = last.more-- * last.step;
+    booked_.push_back({last.begin + later, last.end + later});
+  }
+  /// Makes each reservation from that of index `first` on one by itself.
+  void detach_from(std::size_t first);
+  /// A reservation before the last one, if there is a gap.
+  std::uint64_t reserve_between(std::uint64_t earliest, std::uint64_t length);
   void drop(std::uint64_t now);
   void pass(std::uint64_t now) {
+    detach_from(0);
     drop(now);
     account_.idle_until(booked_.empty() ? now : std::min(now, booked_.front().begin));
   }
@@ -61,33 +95,65 @@ class Calendar {
 
   static constexpr std::size_t kBatch = 16;
 
-  std::vector<Interval> booked_;  ///< in order, not overlapping, not touching
+  std::vector<Interval> booked_;  ///< in order, not overlapping
   BlockAccount account_;
 };
 
-inline void Calendar::drop(std::uint64_t now) {
-  std::size_t over = 0;
-  while (over < booked_.size() && booked_[over].end <= now) commit(booked_[over++]);
-  if (over != 0)
-    booked_.erase(booked_.begin(), booked_.begin() + static_cast<std::ptrdiff_t>(over));
+inline std::optional<std::uint64_t> Calendar::reserve_each(std::uint64_t earliest,
+                                                           std::uint64_t step, std::uint64_t count,
+                                                           std::uint64_t length) {
+  if (step < length) return std::nullopt;
+  const bool joined = step == length;  // one long reservation
+  if (!booked_.empty() && earliest <= booked_.back().last_end()) {
+    Interval& last = booked_.back();
+    if (joined && last.more == 0 && earliest >= last.begin) {
+      const std::uint64_t begin = last.end;
+      last.end += count * length;
+      return begin;
+    }
+    if (earliest < last.last_end()) return std::nullopt;
+  }
+  if (joined) {
+    booked_.push_back({earliest, earliest + count * length});
+  } else {
+    booked_.push_back({earliest, earliest + length, step, count - 1});
+  }
+  return earliest;
 }
 
-inline std::uint64_t Calendar::reserve(std::uint64_t earliest, std::uint64_t length) {
-  if (length == 0) return earliest;
-  if (booked_.empty() || earliest > booked_.back().end) {
-    Interval& interval = booked_.emplace_back();
-    interval.begin = earliest;
-    interval.end = earliest + length;
-    return earliest;
+inline void Calendar::detach_from(std::size_t first) {
+  const std::vector<Interval> like(booked_.begin() + static_cast<std::ptrdiff_t>(first),
+                                   booked_.end());
+  booked_.resize(first);
+  for (const Interval& of : like) {
+    for (std::uint64_t i = 0; i <= of.more; ++i) {
+      booked_.push_back({of.begin + i * of.step, of.end + i * of.step});
+    }
   }
-  Interval& last = booked_.back();
-  if (earliest >= last.begin) {
-    const std::uint64_t begin = last.end;
-    last.end += length;
-    return begin;
+}
+
+inline void Calendar::drop(std::uint64_t now) {
+  std::size_t over = 0;
+  std::uint64_t time = account_.now(), idle = 0;
+  for (; over < booked_.size() && booked_[over].end <= now; ++over) {
+    Interval& of = booked_[over];
+    const std::uint64_t later = of.more == 0 ? 0 : std::min(of.more, (now - of.end) / of.step);
+    idle += std::max(of.begin, time) - time + later * (of.step - (of.end - of.begin));
+    time = std::max(of.end + later * of.step, time);
+    if (later == of.more) continue;
+    const std::uint64_t passed = (later + 1) * of.step;
+    of = {of.begin + passed, of.end + passed, of.step, of.more - later - 1};
+    break;
   }
+  account_.spend(std::max(time, account_.now()), idle, std::array<std::uint64_t, 0>{});
+  booked_.erase(booked_.begin(), booked_.begin() + static_cast<std::ptrdiff_t>(over));
+}
+
+inline std::uint64_t Calendar::reserve_between(std::uint64_t earliest, std::uint64_t length) {
   std::size_t next = booked_.size();  // first interval that begins after the reservation
-  while (next > 0 && booked_[next - 1].end > earliest) --next;
+  while (next > 0 && booked_[next - 1].last_end() > earliest) --next;
+  detach_from(next);
+  while (booked_[next].end <= earliest) ++next;
   std::uint64_t begin = earliest;
   for (; next < booked_.size() && begin + length > booked_[next].begin; ++next) {
     begin = booked_[next].end;
@@ -118,6 +184,7 @@ inline void Calendar::set_counting(bool on, std::uint64_t now) {
 }
 
 inline void Calendar::finish(std::uint64_t end) {
+  detach_from(0);
   for (const Interval& interval : booked_) commit(interval);
   booked_.clear();
   if (end > account_.now()) account_.idle_until(end);

@@ -22,6 +22,18 @@ struct RequestCut {
     const std::uint64_t piece = row_bytes == 0 ? bytes : row_bytes - at % row_bytes;
     return std::min({boundary, piece, bytes - at});
   }
+
+  /// Calls `request(at, length)` for each of them.
+  template <typename Request>
+  void for_each(std::uint64_t address, std::uint64_t bytes, Request request) const {
+    for (std::uint64_t at = 0; at < bytes;) {
+      // Only the first has to find its boundary, unless rows have others. Saves a division.
+      const std::uint64_t next = at == 0 || row_bytes != 0 ? length(address, at, bytes)
+                                                           : std::min(request_bytes, bytes - at);
+      request(at, next);
+      at += next;
+    }
+  }
 };
 
 }  // namespace systole::hw

@@ -35,6 +35,12 @@ class DramMapping {
 
   [[nodiscard]] std::uint64_t burst_bytes() const noexcept { return burst_bytes_; }
 
+  /// Bytes that follow each other before another row of some bank begins: a row of the same number
+  /// in a bank of every group and channel.
+  [[nodiscard]] std::uint64_t open_bytes() const noexcept {
+    return std::uint64_t{1} << bank_.shift;
+  }
+
  private:
   struct Field {
     unsigned shift;

@@ -235,6 +235,174 @@ DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool w
   return result;
 }
 
+std::size_t DramTiming::count_hits(std::uint64_t address, std::size_t count) const noexcept {
+  const std::uint64_t burst = mapping_.burst_bytes(), span = mapping_.open_bytes();
+  count = std::min<std::size_t>(count, (span - (address & (span - 1))) / burst);
+  // After these the same banks follow again.
+  const std::size_t banks = std::min(count, channels_.size() * channels_.front().groups.size());
+  for (std::size_t i = 0; i < banks; ++i) {
+    const DramLocation at = mapping_.locate(address + i * burst);
+    const Channel& channel = channels_[at.channel];
+    const Bank& bank = channel.banks[at.bank];
+    if (bank.epoch != channel.epoch || bank.row != at.row) return i;
+  }
+  return count;
+}
+
+// No burst begins later than the first possible time after all arrivals, and than the longer of
+// tCCD_L and its data after the one before it.
+std::uint64_t DramTiming::recovered_by(const Channel& channel, std::size_t count, bool write,
+                                       std::uint64_t arrival) const noexcept {
+  std::uint64_t column = latest(arrival + times_.controller, channel.not_before, channel.read_ok);
+  for (const Bank& bank : channel.banks) column = std::max(column, bank.column_ok);
+  for (const Group& group : channel.groups) column = std::max(column, group.column_ok);
+  const std::uint64_t latency = write ? times_.cwl : times_.cl;
+  const std::uint64_t begin =
+      latest(column + latency, channel.bus_free, channel.write_data_ok) +
+      count * std::max(times_.burst, times_.ccd_l);
+  return begin + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
+}
+
+void DramTiming::serve_hits(Channel& channel, const DramLocation& at, bool write,
+                            std::uint64_t* times, std::size_t count) {
+  const std::size_t step = channels_.size(), groups = channel.groups.size();
+  const std::size_t served = (count + step - 1) / step;
+  const std::uint64_t latency = write ? times_.cwl : times_.cl;
+  const std::size_t banks_of_group = channel.banks.size() / groups;
+  Bank* const banks = &channel.banks[at.bank % banks_of_group];
+  for (std::size_t i = 0; i < std::min(served, groups); ++i) {
+    const std::size_t group = (at.group + i) % groups;
+    std::uint64_t& column_ok = channel.groups[group].column_ok;
+    column_ok = std::max(column_ok, banks[group * banks_of_group].column_ok);
+  }
+  // All that account() tells apart, of all bursts together. What holds back a column command that
+  // finds its row open is the bank or its group.
+  std::uint64_t now = channel.account.now();
+  std::uint64_t idle = 0;
+  std::array<std::uint64_t, kTurnaround + 1> stalled{};
+  const auto pass = [&now](std::uint64_t until, std::uint64_t& time) {
+    const std::uint64_t later = std::max(now, until);
+    time += later - now;
+    now = later;
+  };
+  const std::uint64_t data_ok = write ? channel.write_data_ok : 0;
+  const std::uint64_t direction_ok = write ? 0 : channel.read_ok;
+  std::uint64_t free = channel.bus_free;
+  std::size_t group = at.group;
+  for (std::size_t i = 0; i < count; i += step) {
+    const std::uint64_t arrival = times[i];
+    std::uint64_t& column_ok = channel.groups[group].column_ok;
+    const std::uint64_t ready = arrival + times_.controller;
+    const std::uint64_t unblocked = latest(ready, channel.not_before, column_ok);
+    const std::uint64_t column = std::max(unblocked, direction_ok);
+    const std::uint64_t begin = latest(column + latency, free, data_ok);
+    if (begin > now) {
+      pass(arrival, idle);
+      pass(ready + latency, stalled[kLatency]);
+      pass(channel.not_before + latency, stalled[kRefresh]);
+      pass(unblocked + latency, stalled[kBankBusy]);
+      pass(begin, stalled[kTurnaround]);
+    }
+    now = free = times[i] = begin + times_.burst;
+    column_ok = begin - latency + times_.ccd_l;
+    group = group + 1 == groups ? 0 : group + 1;
+  }
+  channel.account.spend(now, idle, stalled);
+  for (std::size_t i = 0; i < std::min(served, groups); ++i) {
+    const std::size_t of = (at.group + i) % groups;
+    const std::uint64_t column = channel.groups[of].column_ok - times_.ccd_l;
+    Bank& bank = banks[of * banks_of_group];
+    bank.precharge_ok =
+        std::max(bank.precharge_ok,
+                 write ? column + latency + times_.burst + times_.wr : column + times_.rtp);
+  }
+  channel.bus_free = free;
+  if (write) {
+    channel.read_ok = free + times_.wtr;
+  } else {
+    channel.write_data_ok = free + times_.read_to_write;
+  }
+}
+
+std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
+                                         std::size_t count) {
+  if (watch_ != nullptr) return 0;
+  count = count_hits(address, count);
+  if (count == 0) return 0;
+  const std::uint64_t arrival = *std::max_element(times, times + count);
+  const std::size_t used = std::min(count, channels_.size());
+  for (std::size_t i = 0; i < used; ++i) {
+    const Channel& channel = channels_[mapping_.locate(address + i * mapping_.burst_bytes()).channel];
+    if (recovered_by(channel, count / used + 1, write, arrival) > channel.next_refresh) return 0;
+  }
+  for (std::size_t i = 0; i < used; ++i) {
+    const DramLocation at = mapping_.locate(address + i * mapping_.burst_bytes());
+    serve_hits(channels_[at.channel], at, write, times + i, count - i);
+  }
+  (write ? writes_ : reads_) += count;
+  (write ? written_bytes_ : read_bytes_) += count * mapping_.burst_bytes();
+  hits_ += count;
+  return count;
+}
+
+std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool write,
+                                                     std::uint64_t arrival, std::uint64_t step,
+                                                     std::size_t count) {
+  if (watch_ != nullptr || channels_.size() != 1) return std::nullopt;
+  if ((address & (mapping_.burst_bytes() - 1)) != 0) return std::nullopt;
+  if (count_hits(address, count) != count) return std::nullopt;
+  Channel& channel = channels_.front();
+  const DramLocation at = mapping_.locate(address);
+  const std::size_t groups = channel.groups.size(), used = std::min(count, groups);
+  const std::size_t banks_of_group = channel.banks.size() / groups;
+  Bank* const banks = &channel.banks[at.bank % banks_of_group];
+  const std::uint64_t latency = write ? times_.cwl : times_.cl;
+  // Each command goes out when its request is ready, if the first on each bank can, and if the
+  // next ones come late enough: on the data bus, and in each group.
+  const std::uint64_t ready = arrival + times_.controller, data = ready + latency;
+  if (step < times_.burst || (count > groups && groups * step < times_.ccd_l)) return std::nullopt;
+  if (channel.not_before > ready || channel.bus_free > data) return std::nullopt;
+  if (write ? channel.write_data_ok > data : channel.read_ok > ready) return std::nullopt;
+  for (std::size_t i = 0; i < used; ++i) {
+    const std::size_t group = (at.group + i) % groups;
+    if (std::max(channel.groups[group].column_ok, banks[group * banks_of_group].column_ok) >
+        ready + i * step) {
+      return std::nullopt;
+    }
+  }
+  const std::uint64_t last = data + (count - 1) * step + times_.burst;
+  if (last + times_.rp + std::max(times_.wr, times_.rtp) > channel.next_refresh) {
+    return std::nullopt;
+  }
+  for (std::size_t i = count - used; i < count; ++i) {
+    const std::size_t group = (at.group + i) % groups;
+    const std::uint64_t begin = data + i * step;
+    channel.groups[group].column_ok = begin - latency + times_.ccd_l;
+    Bank& bank = banks[group * banks_of_group];
+    bank.precharge_ok = std::max(
+        bank.precharge_ok, write ? begin + times_.burst + times_.wr : begin - latency + times_.rtp);
+  }
+  channel.bus_free = last;
+  if (write) {
+    channel.read_ok = last + times_.wtr;
+  } else {
+    channel.write_data_ok = last + times_.read_to_write;
+  }
+  // Between the data of two of them it is idle until the second arrives, then waits for its latency.
+  const std::uint64_t gap = step - times_.burst;
+  const std::uint64_t idle = gap - std::min(gap, data - arrival);
+  channel.account.idle_until(arrival);
+  channel.account.stall_until(data, kLatency);
+  channel.account.busy_until(data + times_.burst);
+  std::array<std::uint64_t, kTurnaround + 1> stalled{};
+  stalled[kLatency] = (count - 1) * (gap - idle);
+  channel.account.spend(last, (count - 1) * idle, stalled);
+  (write ? writes_ : reads_) += count;
+  (write ? written_bytes_ : read_bytes_) += count * mapping_.burst_bytes();
+  hits_ += count;
+  return data + times_.burst;
+}
+
 void DramTiming::watch(DramWatch& watch) {
   watch_ = &watch;
   for (std::size_t i = 0; i < channels_.size(); ++i) channels_[i].account.watch(watch.channel(i));

@@ -14,6 +14,11 @@ const hw::Machine::Bus& checked(const hw::Machine::Bus& params) {
   return params;
 }
 
+/// Of `count` numbers, each by `step` larger than the one before it.
+constexpr std::uint64_t sum_of(std::uint64_t first, std::uint64_t step, std::uint64_t count) {
+  return count * first + step * (count * (count - 1) / 2);
+}
+
 }  // namespace
 
 BusCore::BusCore(const hw::Machine::Bus& params)
@@ -28,6 +33,30 @@ void BusCore::add_initiators(std::size_t count) {
     const std::string name = "initiator" + std::to_string(initiators_.size());
     initiators_.emplace_back().name = name;
   }
+}
+
+std::optional<std::uint64_t> BusCore::send_reads(Tally& tally, std::uint64_t arrival,
+                                                 std::uint64_t step, std::uint64_t count,
+                                                 std::uint32_t bytes) {
+  const std::optional<std::uint64_t> granted = request_.reserve_each(arrival, step, count, 1);
+  if (!granted) return std::nullopt;
+  const std::uint64_t delivered = *granted + params_.request_latency;
+  tally.request_wait += count * (*granted - arrival);
+  tally.reads += count;
+  tally.read_bytes += count * bytes;
+  tally.target_time -= sum_of(delivered, step, count);
+  return delivered;
+}
+
+std::optional<std::uint64_t> BusCore::respond_to_reads(Tally& tally, std::uint64_t finished,
+                                                       std::uint64_t step, std::uint64_t count,
+                                                       std::uint32_t bytes) {
+  const std::uint64_t length = data_cycles(bytes);
+  const std::optional<std::uint64_t> begin = read_data_.reserve_each(finished, step, count, length);
+  if (!begin) return std::nullopt;
+  tally.target_time += sum_of(finished, step, count);
+  tally.data_wait += count * (*begin - finished);
+  return *begin + length - 1 + params_.response_latency;
 }
 
 void BusCore::finish(std::uint64_t total) {

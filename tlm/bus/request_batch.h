@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <systemc>
 #include <tlm>
@@ -32,8 +33,31 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   };
 
   std::vector<Request> requests;  ///< not empty; the first is that of the payload
+  /// Further requests like the first, which is the only one in `requests`: each as many bytes
+  /// further on, in memory and in the initiator's data, as it has, and `step` ps after the one
+  /// before. Their status is the first one's. Whoever can do for all of them what has to be done
+  /// in one step, does so if they are `step` apart afterwards, too, and all others see them in
+  /// `requests`, because batch_of() puts them there.
+  std::uint64_t more = 0;
+  std::uint64_t step = 0;
   bool served = false;
   bool direct = false;  ///< the initiator moves the data by direct memory access: time alone
+
+  [[nodiscard]] std::size_t size() const noexcept { return requests.size() + more; }
+  void clear() noexcept {
+    requests.clear();
+    more = 0;
+  }
+  /// Puts all requests into `requests`.
+  void expand() {
+    for (; more != 0; --more) {
+      Request next = requests.back();
+      next.address += next.bytes;
+      if (next.data != nullptr) next.data += next.bytes;
+      next.time += step;
+      requests.push_back(next);
+    }
+  }
 
   [[nodiscard]] tlm::tlm_extension_base* clone() const override { return new RequestBatch(*this); }
   void copy_from(const tlm::tlm_extension_base& other) override {
@@ -43,10 +67,10 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   void free() override {}
 };
 
-/// The batch of this call. Null if there is none, or if an intermediate that does not know it has
-/// moved the call to another address or time.
-[[nodiscard]] inline RequestBatch* batch_of(const tlm::tlm_generic_payload& payload,
-                                            const sc_core::sc_time& delay) {
+/// The batch of this call, which may stand for more requests than are in it. Null if there is none,
+/// or if an intermediate that does not know it has moved the call to another address or time.
+[[nodiscard]] inline RequestBatch* short_batch_of(const tlm::tlm_generic_payload& payload,
+                                                  const sc_core::sc_time& delay) {
   auto* const batch = payload.get_extension<RequestBatch>();
   if (batch == nullptr) return nullptr;
   const RequestBatch::Request& first = batch->requests.front();
@@ -54,6 +78,14 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   const bool same =
       first.address == payload.get_address() && std::max(first.time, now) == now + to_ps(delay);
   return same ? batch : nullptr;
+}
+
+/// The same with all its requests in it.
+[[nodiscard]] inline RequestBatch* batch_of(const tlm::tlm_generic_payload& payload,
+                                            const sc_core::sc_time& delay) {
+  RequestBatch* const batch = short_batch_of(payload, delay);
+  if (batch != nullptr) batch->expand();
+  return batch;
 }
 
 /// Makes the payload one call for `bytes` bytes, without byte enables or streaming. The command is
@@ -76,13 +108,16 @@ void transport_batch(RequestBatch& batch, tlm::tlm_generic_payload& payload,
                      Transport b_transport) {
   batch.served = false;
   payload.set_extension(&batch);
-  for (RequestBatch::Request& request : batch.requests) {
-    describe_request(payload, request.address, request.data, request.bytes);
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    RequestBatch::Request& first = batch.requests[i];
+    describe_request(payload, first.address, first.data, first.bytes);
     const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
-    sc_core::sc_time delay = from_ps(std::max(request.time, now) - now);
+    sc_core::sc_time delay = from_ps(std::max(first.time, now) - now);
     b_transport(payload, delay);
     payload.clear_extension(&batch);
     if (batch.served) return;
+    batch.expand();
+    RequestBatch::Request& request = batch.requests[i];
     request.time = to_ps(sc_core::sc_time_stamp() + delay);
     request.status = payload.get_response_status();
   }

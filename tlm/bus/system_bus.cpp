@@ -1,6 +1,7 @@
 #include "tlm/bus/system_bus.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "tlm/common/time.h"
@@ -38,9 +39,10 @@ void SystemBus::end_of_elaboration() {
 void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   const Clock& clock = core_.clock();
   BusCore::Initiator& initiator = core_.initiator(static_cast<std::size_t>(id));
-  RequestBatch* const batch = batch_of(payload, delay);
+  RequestBatch* const batch = short_batch_of(payload, delay);
   if (batch != nullptr) {
     if (transport(id, *batch, initiator, payload)) return;
+    batch->expand();
     payload.clear_extension(batch);  // the target must not serve what goes elsewhere
   }
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
@@ -88,44 +90,87 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
 // them, so that what they do is what as many calls would have done.
 bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                           tlm::tlm_generic_payload& payload) {
-  const RequestBatch::Request& first = batch.requests.front();
-  const AddressMap::Range* const range = map_.find(first.address, first.bytes);
+  std::uint64_t begin = ~std::uint64_t{0}, end = 0;
   for (const RequestBatch::Request& request : batch.requests) {
-    if (range == nullptr || map_.find(request.address, request.bytes) != range) return false;
+    const std::uint64_t bytes = (batch.more + 1) * request.bytes;
+    if (bytes > ~request.address) return false;
+    begin = std::min(begin, request.address);
+    end = std::max(end, request.address + bytes);
   }
-  const Clock& clock = core_.clock();
-  core_.retire(clock.cycle_from(sc_core::sc_time_stamp()));
+  const AddressMap::Range* const range = map_.find(begin, end - begin);
+  if (range == nullptr) return false;
+  core_.retire(core_.clock().cycle_from(sc_core::sc_time_stamp()));
   const bool write = payload.is_write();
-  std::vector<BusTransaction> observed;  // a target may wait, and others call meanwhile
-  for (RequestBatch::Request& request : batch.requests) {
-    const std::uint64_t arrival = clock.cycle_from_ps(request.time);
-    const std::uint64_t granted = core_.grant(initiator, arrival);
-    if (!observers_.empty()) {
-      observed.push_back({request.address, arrival, granted, 0, request.bytes,
-                          static_cast<std::uint32_t>(id), write});
-    }
-    const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
-    if (!observers_.empty() && write) set_data(observed.back(), delivered, true);
-    request.time = clock.edge_ps(delivered);
-    request.address -= range->base;
-  }
+  std::vector<BusTransaction> transactions;  // a target may wait, and others call meanwhile
+  const std::uint64_t base = range->base;
+  if (batch.more != 0 && !send_in_one(batch, initiator, write)) batch.expand();
+  if (batch.more == 0) send(static_cast<std::uint32_t>(id), batch, initiator, write, transactions);
+  for (RequestBatch::Request& request : batch.requests) request.address -= base;
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
     targets[static_cast<int>(range->target)]->b_transport(same, delay);
   });
+  for (RequestBatch::Request& request : batch.requests) request.address += base;
+  if (batch.more != 0 && !respond_in_one(batch, initiator)) batch.expand();
+  if (batch.more == 0) respond(batch, initiator, write, transactions);
+  return true;
+}
+
+bool SystemBus::send_in_one(RequestBatch& batch, BusCore::Initiator& initiator, bool write) {
+  const Clock& clock = core_.clock();
+  if (write || !observers_.empty() || !clock.divides(batch.step)) return false;
+  RequestBatch::Request& first = batch.requests.front();
+  const std::optional<std::uint64_t> delivered =
+      core_.send_reads(initiator, clock.cycle_from_ps(first.time), clock.cycles_in(batch.step),
+                       batch.size(), first.bytes);
+  if (delivered) first.time = clock.edge_ps(*delivered);
+  return delivered.has_value();
+}
+
+bool SystemBus::respond_in_one(RequestBatch& batch, BusCore::Initiator& initiator) {
+  const Clock& clock = core_.clock();
+  RequestBatch::Request& first = batch.requests.front();
+  if (!first.is_ok() || !clock.divides(batch.step)) return false;
+  const std::optional<std::uint64_t> answered =
+      core_.respond_to_reads(initiator, clock.cycle_from_ps(first.time),
+                             clock.cycles_in(batch.step), batch.size(), first.bytes);
+  if (answered) first.time = clock.edge_ps(*answered);
+  return answered.has_value();
+}
+
+void SystemBus::send(std::uint32_t id, RequestBatch& batch, BusCore::Initiator& initiator,
+                     bool write, std::vector<BusTransaction>& transactions) {
+  const Clock& clock = core_.clock();
+  BusCore::Tally tally;
   for (RequestBatch::Request& request : batch.requests) {
-    request.address += range->base;
-    if (!request.is_ok()) ++initiator.errors;
-    const bool has_data = request.is_ok() && payload.is_read();
+    const std::uint64_t arrival = clock.cycle_from_ps(request.time);
+    const std::uint64_t granted = core_.grant(tally, arrival);
+    const std::uint64_t delivered = core_.deliver(tally, granted, write, request.bytes);
+    request.time = clock.edge_ps(delivered);
+    if (observers_.empty()) continue;
+    transactions.push_back({request.address, arrival, granted, 0, request.bytes, id, write});
+    if (write) set_data(transactions.back(), delivered, true);
+  }
+  initiator.add(tally);
+}
+
+void SystemBus::respond(RequestBatch& batch, BusCore::Initiator& initiator, bool write,
+                        std::vector<BusTransaction>& transactions) {
+  const Clock& clock = core_.clock();
+  BusCore::Tally tally;
+  for (RequestBatch::Request& request : batch.requests) {
+    const bool ok = request.is_ok(), has_data = ok && !write;
+    if (!ok) ++tally.errors;
     const std::uint64_t answered =
-        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
+        core_.respond(tally, clock.cycle_from_ps(request.time), has_data, request.bytes);
     request.time = clock.edge_ps(answered);
     if (observers_.empty()) continue;
-    BusTransaction& transaction = observed[static_cast<std::size_t>(&request - &batch.requests[0])];
+    BusTransaction& transaction =
+        transactions[static_cast<std::size_t>(&request - batch.requests.data())];
     transaction.answered = answered;
     if (!write) set_data(transaction, 0, has_data);
     tell(transaction, initiator.name);
   }
-  return true;
+  initiator.add(tally);
 }
 
 unsigned SystemBus::transport_dbg(int, tlm::tlm_generic_payload& payload) {

@@ -97,6 +97,15 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);
+  /// Sends all requests of a batch that stands for more, without a look at each; false, and nothing
+  /// is done, if they would not stay equally long after each other.
+  bool send_in_one(RequestBatch& batch, BusCore::Initiator& initiator, bool write);
+  /// The same of the answers.
+  bool respond_in_one(RequestBatch& batch, BusCore::Initiator& initiator);
+  void send(std::uint32_t id, RequestBatch& batch, BusCore::Initiator& initiator, bool write,
+            std::vector<BusTransaction>& transactions);
+  void respond(RequestBatch& batch, BusCore::Initiator& initiator, bool write,
+               std::vector<BusTransaction>& transactions);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
   void invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end);

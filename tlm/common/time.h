@@ -46,6 +46,13 @@ class Clock {
     return cycle_from_ps(to_ps(time));
   }
   [[nodiscard]] std::uint32_t mhz() const noexcept { return mhz_; }
+  /// Whether times `ps` apart are as many cycles apart, cycles_in() of them, wherever they begin.
+  [[nodiscard]] bool divides(std::uint64_t ps) const noexcept {
+    return whole_period_ps_ != 0 && ps % whole_period_ps_ == 0;
+  }
+  [[nodiscard]] std::uint64_t cycles_in(std::uint64_t ps) const noexcept {
+    return ps / whole_period_ps_;
+  }
 
   /// Waits, in an SC_THREAD, for the edge of `cycle`; not at all if that has passed.
   void wait_until(std::uint64_t cycle) const {

@@ -17,10 +17,10 @@ void report(const RequestBatch::Request& request) {
       (payload.get_response_string() + " at address " + std::to_string(request.address)).c_str());
 }
 
-/// Whether no other process can act up to and including `time`.
-bool all_sleep_beyond(const sc_core::sc_time& time) {
+/// When the next process acts, ps.
+std::uint64_t pending_activity() {
   const sc_core::sc_simcontext* const kernel = sc_core::sc_get_curr_simcontext();
-  return sc_core::sc_time_to_pending_activity(kernel) > time - sc_core::sc_time_stamp();
+  return to_ps(sc_core::sc_time_stamp() + sc_core::sc_time_to_pending_activity(kernel));
 }
 
 }  // namespace
@@ -33,27 +33,25 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
       window_(outstanding, 0) {
   batch_.requests.reserve(outstanding);
-  ends_row_.reserve(outstanding);
-  slots_.reserve(outstanding);
+  issued_.reserve(outstanding);
 }
 
 RequestDma::Transfer RequestDma::begin(tlm::tlm_command command, std::uint64_t not_before,
                                        const OnRow& on_row) {
   next_issue_ = std::max({next_issue_, not_before, now()});
   payload_.set_command(command);
-  batch_.requests.clear();  // an error may have left some
-  ends_row_.clear();
-  slots_.clear();
-  return {on_row, to_ps(sc_core::sc_time_stamp()), next_issue_};
+  batch_.clear();  // an error may have left some
+  issued_.clear();
+  Transfer transfer{on_row, next_issue_};
+  set_now(transfer, to_ps(sc_core::sc_time_stamp()));
+  return transfer;
 }
 
 void RequestDma::issue_run(const Run& run, Transfer& transfer) {
-  for (std::uint64_t at = 0; at < run.bytes;) {
-    const std::uint64_t length = cut_.length(run.address, at, run.bytes);
+  cut_.for_each(run.address, run.bytes, [&](std::uint64_t at, std::uint64_t length) {
     issue(run.address + at, run.data == nullptr ? nullptr : run.data + at,
           static_cast<std::uint32_t>(length), run.ends_row && at + length == run.bytes, transfer);
-    at += length;
-  }
+  });
 }
 
 std::uint64_t RequestDma::end(Transfer& transfer) {
@@ -66,6 +64,10 @@ std::uint64_t RequestDma::end(Transfer& transfer) {
 std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                                const OnRow& on_row) {
   Transfer transfer = begin(command, not_before, on_row);
+  if (is_stream(rows)) {
+    issue_stream(rows, transfer);
+    return end(transfer);
+  }
   for (std::uint64_t row = 0; row < rows.count; ++row) {
     std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + row * rows.data_pitch;
     issue_run({rows.address + row * rows.pitch, data, rows.bytes, true}, transfer);
@@ -77,6 +79,75 @@ std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnRow& o
   Transfer transfer = begin(tlm::TLM_READ_COMMAND, 0, on_row);
   for (const Run& run : runs) issue_run(run, transfer);
   return end(transfer);
+}
+
+bool RequestDma::is_stream(const Rows& rows) const noexcept {
+  const std::uint64_t bytes = cut_.request_bytes;
+  return !singly_ && !sampled_ && tlb_ == nullptr && slots_in_order_ && cut_.row_bytes == 0 &&
+         (rows.count == 1 || rows.pitch == rows.bytes) && rows.address % bytes == 0 &&
+         rows.bytes % bytes == 0 &&
+         (rows.data == nullptr || rows.count == 1 || rows.data_pitch == rows.bytes);
+}
+
+std::size_t RequestDma::count_even(std::uint64_t count, Transfer& transfer,
+                                   std::uint64_t& step) const {
+  const std::uint64_t first = window_[oldest_];
+  const std::size_t second = oldest_ + 1 == window_.size() ? 0 : oldest_ + 1;
+  if (!issued_.empty() || first != next_issue_ || window_[second] <= first) return 0;
+  step = window_[second] - first;
+  if (!clock_.divides(clock_.edge_ps(step)) || clock_.edge_ps(first) < transfer.now_ps) return 0;
+  std::uint64_t limit = transfer.furthest;
+  if (first + step * (window_.size() - 1) > limit) {
+    if (transfer.next_activity == 0) transfer.next_activity = pending_activity();
+    // The last edge before it.
+    limit = std::max(limit + 1, clock_.cycle_from_ps(transfer.next_activity)) - 1;
+  }
+  std::size_t even = 0, slot = oldest_;
+  for (std::uint64_t cycle = first; even < std::min<std::uint64_t>(count, window_.size());
+       cycle += step, ++even) {
+    if (cycle > limit || window_[slot] != cycle) break;
+    slot = slot + 1 == window_.size() ? 0 : slot + 1;
+  }
+  return even;
+}
+
+void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
+  const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
+  const std::uint64_t in_row = rows.bytes / bytes, count = rows.count * in_row;
+  std::uint64_t left_in_row = in_row;
+  for (std::uint64_t i = 0; i < count;) {
+    const std::uint64_t address = rows.address + i * bytes;
+    std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + i * bytes;
+    // As issue() does for the next request.
+    make_room(transfer);
+    reach(window_[oldest_], transfer);
+    std::uint64_t step = 0;
+    // What it costs to prepare is worth it from a few requests on.
+    constexpr std::size_t kFewest = 4;
+    const std::size_t even = count_even(count - i, transfer, step);
+    if (even < kFewest) {
+      issue(address, data, bytes, --left_in_row == 0, transfer);
+      if (left_in_row == 0) left_in_row = in_row;
+      ++i;
+      continue;
+    }
+    const std::uint64_t first = window_[oldest_], last = first + step * (even - 1);
+    for (std::uint64_t cycle = first; cycle <= last; cycle += step) {
+      if (cycle > transfer.furthest) set_now(transfer, clock_.edge_ps(cycle));
+      issued_.push_back({oldest_, --left_in_row == 0});
+      if (left_in_row == 0) left_in_row = in_row;
+      if (++oldest_ == window_.size()) oldest_ = 0;
+    }
+    batch_.requests.push_back(
+        {address, data, clock_.edge_ps(first), bytes, tlm::TLM_INCOMPLETE_RESPONSE});
+    batch_.more = even - 1;
+    batch_.step = clock_.edge_ps(step);
+    stats_.window_wait_cycles += (even - 1) * (step - 1);
+    stats_.requests += even;
+    stats_.bytes += even * bytes;
+    next_issue_ = last + 1;
+    i += even;
+  }
 }
 
 void RequestDma::synchronise() {
@@ -109,36 +180,42 @@ void RequestDma::translate(std::uint64_t address, Transfer& transfer) {
   stats_.tlb_wait_cycles += answer.cycle - next_issue_;
   next_issue_ = answer.cycle;
   // The walker may have waited.
-  transfer.now_ps = std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp()));
+  transfer.next_activity = 0;
+  set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
+}
+
+void RequestDma::reach(std::uint64_t free, Transfer& transfer) {
+  const std::uint64_t cycle = std::max(next_issue_, free);
+  stats_.window_wait_cycles += cycle - next_issue_;
+  next_issue_ = cycle;
+  if (cycle <= transfer.furthest) return;
+  // A wait in which no other process acts would change nothing but the time.
+  if (transfer.next_activity == 0) transfer.next_activity = pending_activity();
+  if (const std::uint64_t edge = clock_.edge_ps(cycle); transfer.next_activity > edge) {
+    set_now(transfer, edge);
+    return;
+  }
+  send(transfer);
+  synchronise();
+  transfer.next_activity = 0;
+  set_now(transfer, to_ps(sc_core::sc_time_stamp()));
 }
 
 void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes,
                        bool ends_row, Transfer& transfer) {
-  // A full window: the next request has to know when the first one of the batch is done.
-  if (batch_.requests.size() == window_.size()) send(transfer);
+  make_room(transfer);
+  batch_.expand();  // this one is not like those in it
   if (tlb_ != nullptr) translate(address, transfer);
   const std::size_t slot = next_slot(transfer);
-  const std::uint64_t cycle = std::max(next_issue_, window_[slot]);
-  stats_.window_wait_cycles += cycle - next_issue_;
-  next_issue_ = cycle;
-  if (cycle > clock_.cycle_from_ps(transfer.now_ps) + quantum_) {
-    // A wait in which no other process acts would change nothing but the time.
-    if (const sc_core::sc_time edge = clock_.edge(cycle); all_sleep_beyond(edge)) {
-      transfer.now_ps = to_ps(edge);
-    } else {
-      send(transfer);
-      synchronise();
-      transfer.now_ps = to_ps(sc_core::sc_time_stamp());
-    }
-  }
+  reach(window_[slot], transfer);
+  const std::uint64_t cycle = next_issue_;
   // Field by field: copying a temporary would stall on its stores.
   RequestBatch::Request& request = batch_.requests.emplace_back();
   request.address = address;
   request.data = data;
   request.time = std::max(clock_.edge_ps(cycle), transfer.now_ps);
   request.bytes = bytes;
-  ends_row_.push_back(ends_row);
-  slots_.push_back(slot);
+  issued_.push_back({slot, ends_row});
   window_[slot] = kUnknown;
   if (sampled_) flights_.push_back({cycle, 0, bytes});
   next_issue_ = cycle + 1;
@@ -147,28 +224,36 @@ void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t 
 }
 
 void RequestDma::send(Transfer& transfer) {
-  const std::size_t count = batch_.requests.size();
+  const std::size_t count = issued_.size();
   if (count == 0) return;
   transport_batch(batch_, payload_,
                   [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
   // The target may have waited.
-  transfer.now_ps = std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp()));
+  transfer.next_activity = 0;
+  set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
+  const RequestBatch::Request* request = batch_.requests.data();
+  const std::uint64_t step = batch_.more == 0 ? 0 : clock_.cycles_in(batch_.step);
+  if (step != 0) timed_in_one_ += count;
+  std::uint64_t done = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const RequestBatch::Request& request = batch_.requests[i];
-    if (!request.is_ok()) report(request);
-    const std::uint64_t done = clock_.cycle_from_ps(request.time);
-    window_[slots_[i]] = done;
+    if (i == 0 || step == 0) {
+      if (!request->is_ok()) report(*request);
+      done = clock_.cycle_from_ps(request->time);
+      ++request;
+    } else {
+      done += step;
+    }
+    window_[issued_[i].slot] = done;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
     transfer.row_done = std::max(transfer.row_done, done);
-    if (!ends_row_[i]) continue;
+    if (!issued_[i].ends_row) continue;
     if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
     transfer.done = std::max(transfer.done, transfer.row_done);
     transfer.row_done = 0;
     ++transfer.row;
   }
-  batch_.requests.clear();
-  ends_row_.clear();
-  slots_.clear();
+  batch_.clear();
+  issued_.clear();
 }
 
 void RequestDma::sample() {

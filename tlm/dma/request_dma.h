@@ -44,6 +44,10 @@ class RequestDma final : public DmaPort {
     walker_ = &walker;
   }
   void set_quantum(std::uint64_t cycles) noexcept override { quantum_ = cycles; }
+  /// Issues every request by itself; the cycles are the same.
+  void issue_singly() noexcept { singly_ = true; }
+  /// Requests that were timed in one step with others, all the way.
+  [[nodiscard]] std::uint64_t timed_in_one() const noexcept { return timed_in_one_; }
 
   void sample() override;
   void trace(sc_core::sc_trace_file* file) const override;
@@ -52,8 +56,11 @@ class RequestDma final : public DmaPort {
   /// A call of move() in progress.
   struct Transfer {
     const OnRow& on_row;
-    std::uint64_t now_ps;        ///< simulated time, or later if no other process acts until then
     std::uint64_t done;          ///< of the rows that are complete
+    std::uint64_t now_ps = 0;    ///< simulated time, or later if no other process acts until then
+    std::uint64_t furthest = 0;  ///< the last cycle in which a request may issue at `now_ps`
+    /// ps: no other process acts before it, unless something is sent. 0: not known.
+    std::uint64_t next_activity = 0;
     std::uint64_t row = 0;       ///< the first that is not
     std::uint64_t row_done = 0;  ///< of its requests that were sent
   };
@@ -61,7 +68,28 @@ class RequestDma final : public DmaPort {
   Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
   /// Cuts a run into requests and issues them.
   void issue_run(const Run& run, Transfer& transfer);
+  /// Whether rows follow each other in memory, whole requests each, and nothing looks at a request.
+  [[nodiscard]] bool is_stream(const Rows& rows) const noexcept;
+  /// Issues requests of such rows.
+  void issue_stream(const Rows& rows, Transfer& transfer);
+  /// How many of the next `count` requests, at most a window of them, issue equally long after each
+  /// other, `step` cycles, because earlier ones end so, and before anything else happens. 0 if
+  /// something was issued and not sent.
+  [[nodiscard]] std::size_t count_even(std::uint64_t count, Transfer& transfer,
+                                       std::uint64_t& step) const;
   std::uint64_t end(Transfer& transfer);
+  /// Moves the present of the transfer.
+  void set_now(Transfer& transfer, std::uint64_t ps) const {
+    transfer.now_ps = ps;
+    transfer.furthest = clock_.cycle_from_ps(ps) + quantum_;
+  }
+  /// Moves next_issue_ to where the next request issues, whose slot is free at cycle `free`. Beyond
+  /// the quantum it waits, unless no other process would act in the meantime.
+  void reach(std::uint64_t free, Transfer& transfer);
+  /// The next request has to know when the first of a full window is done.
+  void make_room(Transfer& transfer) {
+    if (issued_.size() == window_.size()) send(transfer);
+  }
   /// The slot that the next request takes.
   [[nodiscard]] std::size_t next_slot(Transfer& transfer);
   void translate(std::uint64_t address, Transfer& transfer);
@@ -80,10 +108,15 @@ class RequestDma final : public DmaPort {
   DmaPort* walker_ = nullptr;
   std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
   std::uint64_t quantum_ = kQuantum;
+  bool singly_ = false;
+  std::uint64_t timed_in_one_ = 0;
   tlm::tlm_generic_payload payload_;
-  RequestBatch batch_;                  ///< issued and not sent yet
-  std::vector<std::uint8_t> ends_row_;  ///< for each of them: whether it is the last of its row
-  std::vector<std::size_t> slots_;      ///< and its slot
+  struct Issued {
+    std::size_t slot;
+    bool ends_row;  ///< the last of its row
+  };
+  RequestBatch batch_;          ///< issued and not sent yet
+  std::vector<Issued> issued_;  ///< the same requests
   struct Flight {
     std::uint64_t issued, done, bytes;
   };

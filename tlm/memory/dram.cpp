@@ -69,6 +69,57 @@ void Dram::move(bool write, RequestBatch::Request& request) {
   use_observer_->use(std::move(use));
 }
 
+bool Dram::move_in_one(bool write, RequestBatch& batch) {
+  RequestBatch::Request& first = batch.requests.front();
+  if (fixed_ || use_observer_ != nullptr || first.bytes != timing_.mapping().burst_bytes()) {
+    return false;
+  }
+  const std::uint64_t count = batch.size();
+  const std::optional<std::uint64_t> end =
+      timing_.access_each(first.address, write, first.time, batch.step, count);
+  if (!end) return false;
+  if (first.data != nullptr) copy(write, first.address, first.data, count * first.bytes);
+  row_hits_ += count;
+  first.time = *end;
+  return true;
+}
+
+void Dram::move_all(bool write, std::vector<RequestBatch::Request>& requests) {
+  if (fixed_ || use_observer_ != nullptr) {
+    for (RequestBatch::Request& request : requests) move(write, request);
+    return;
+  }
+  for (const RequestBatch::Request& request : requests) {
+    if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
+  }
+  for (std::size_t i = 0; i < requests.size();) {
+    const std::size_t served = spend_in_open_rows(write, requests, i);
+    i += served;
+    if (served == 0) spend(write, requests[i++]);
+  }
+}
+
+std::size_t Dram::spend_in_open_rows(bool write, std::vector<RequestBatch::Request>& requests,
+                                     std::size_t first) {
+  const std::uint64_t burst = timing_.mapping().burst_bytes();
+  const std::uint64_t address = requests[first].address;
+  if ((address & (burst - 1)) != 0) return 0;
+  times_.clear();
+  for (std::size_t i = first; i < requests.size(); ++i) {
+    const RequestBatch::Request& request = requests[i];
+    if (request.bytes != burst || request.address != address + times_.size() * burst) break;
+    times_.push_back(request.time);
+  }
+  // What it costs to prepare is worth it from a few requests on.
+  constexpr std::size_t kFewest = 3;
+  if (times_.size() < kFewest) return 0;
+  const std::size_t served =
+      timing_.access_open_rows(address, write, times_.data(), times_.size());
+  for (std::size_t i = 0; i < served; ++i) requests[first + i].time = times_[i];
+  row_hits_ += served;
+  return served;
+}
+
 void Dram::spend(bool write, RequestBatch::Request& request) {
   if (fixed_) {
     const std::uint64_t cycle = clock_.cycle_from_ps(request.time);

@@ -71,6 +71,12 @@ class Dram : public MemoryTarget, public Watched {
 
  private:
   void move(bool write, RequestBatch::Request& request) override;
+  bool move_in_one(bool write, RequestBatch& batch) override;
+  void move_all(bool write, std::vector<RequestBatch::Request>& requests) override;
+  /// Moves the times of requests that find their rows open; returns how many of those that are
+  /// left from `first` on did.
+  std::size_t spend_in_open_rows(bool write, std::vector<RequestBatch::Request>& requests,
+                                 std::size_t first);
   /// Moves the time of a request from its arrival to its completion.
   void spend(bool write, RequestBatch::Request& request);
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
@@ -84,6 +90,7 @@ class Dram : public MemoryTarget, public Watched {
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
   std::unique_ptr<hw::DramWatch> signals_;  ///< of the DRAM's channels and banks
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
+  std::vector<std::uint64_t> times_;  ///< of requests one after the other in memory
   UseObserver* use_observer_ = nullptr;
   const Clock* core_clock_ = nullptr;
 };

@@ -16,12 +16,33 @@ MemoryTarget::MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t ca
 }
 
 void MemoryTarget::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
-  if (RequestBatch* const batch = batch_of(payload, delay)) {
+  if (RequestBatch* const batch = short_batch_of(payload, delay)) {
     const bool write = payload.is_write(), needs_data = functional_ && !batch->direct;
-    for (RequestBatch::Request& request : batch->requests) {
-      request.status = check_and_serve(write, request, needs_data);
-    }
     batch->served = true;
+    if (batch->more != 0) {
+      RequestBatch::Request& first = batch->requests.front();
+      first.status = check(first, needs_data);
+      // The others have data if the first has.
+      const bool inside = first.is_ok() && batch->more <= (capacity_ - first.address) / first.bytes - 1;
+      if (inside && move_in_one(write, *batch)) return;
+      batch->expand();
+    }
+    bool all_ok = true;
+    for (RequestBatch::Request& request : batch->requests) {
+      request.status = check(request, needs_data);
+      all_ok &= request.is_ok();
+    }
+    if (all_ok) {
+      move_all(write, batch->requests);
+    } else {
+      for (RequestBatch::Request& request : batch->requests) {
+        if (request.is_ok()) {
+          move(write, request);
+        } else {
+          ++rejected_;
+        }
+      }
+    }
     return;
   }
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
@@ -45,21 +66,22 @@ tlm::tlm_response_status MemoryTarget::serve(tlm::tlm_generic_payload& payload,
   }
   RequestBatch::Request request{payload.get_address(), payload.get_data_ptr(), time,
                                 payload.get_data_length(), tlm::TLM_INCOMPLETE_RESPONSE};
-  const tlm::tlm_response_status status = check_and_serve(payload.is_write(), request, functional_);
+  const tlm::tlm_response_status status = check(request, functional_);
+  if (status != tlm::TLM_OK_RESPONSE) return reject(status);
+  move(payload.is_write(), request);
   tlm::tlm_dmi dmi;
-  if (status == tlm::TLM_OK_RESPONSE) payload.set_dmi_allowed(offer(payload.get_address(), dmi));
+  payload.set_dmi_allowed(offer(payload.get_address(), dmi));
   time = request.time;
   return status;
 }
 
-tlm::tlm_response_status MemoryTarget::check_and_serve(bool write, RequestBatch::Request& request,
-                                                       bool needs_data) {
-  if (request.bytes == 0) return reject(tlm::TLM_BURST_ERROR_RESPONSE);
-  if (request.address >= capacity() || request.bytes > capacity() - request.address) {
-    return reject(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+tlm::tlm_response_status MemoryTarget::check(const RequestBatch::Request& request,
+                                             bool needs_data) const noexcept {
+  if (request.bytes == 0) return tlm::TLM_BURST_ERROR_RESPONSE;
+  if (request.address >= capacity_ || request.bytes > capacity_ - request.address) {
+    return tlm::TLM_ADDRESS_ERROR_RESPONSE;
   }
-  if (needs_data && request.data == nullptr) return reject(tlm::TLM_GENERIC_ERROR_RESPONSE);
-  move(write, request);
+  if (needs_data && request.data == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
   return tlm::TLM_OK_RESPONSE;
 }
 

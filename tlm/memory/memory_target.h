@@ -7,6 +7,7 @@
 #include <cstring>
 #include <systemc>
 #include <tlm>
+#include <vector>
 
 #include "base/accounting.h"
 #include "tlm/bus/request_batch.h"
@@ -61,6 +62,13 @@ class MemoryTarget : public sc_core::sc_module {
   /// Serves a request inside the memory: moves its data, if it has any, and its time from arrival
   /// to completion.
   virtual void move(bool write, RequestBatch::Request& request) = 0;
+  /// The same for many, in order.
+  virtual void move_all(bool write, std::vector<RequestBatch::Request>& requests) {
+    for (RequestBatch::Request& request : requests) move(write, request);
+  }
+  /// The same for a batch that stands for more requests than are in it, if their times stay equally
+  /// far apart, and the status of all is that of the first; false, and nothing is done, if not.
+  virtual bool move_in_one(bool /*write*/, RequestBatch& /*batch*/) { return false; }
   /// Moves data without time; the range is inside the memory.
   virtual void copy(bool write, std::uint64_t address, unsigned char* data,
                     std::uint64_t bytes) = 0;
@@ -74,9 +82,9 @@ class MemoryTarget : public sc_core::sc_module {
 
   /// Serves the request of the payload; moves `time` (ps) from its arrival to its completion.
   tlm::tlm_response_status serve(tlm::tlm_generic_payload& payload, std::uint64_t& time);
-  /// The same for a request without byte enables or streaming.
-  tlm::tlm_response_status check_and_serve(bool write, RequestBatch::Request& request,
-                                           bool needs_data);
+  /// What a request without byte enables or streaming is answered.
+  [[nodiscard]] tlm::tlm_response_status check(const RequestBatch::Request& request,
+                                               bool needs_data) const noexcept;
   tlm::tlm_response_status reject(tlm::tlm_response_status status);
 
   const std::uint64_t capacity_;

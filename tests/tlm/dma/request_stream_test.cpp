@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/random/draws.h"
+#include "support/random/random_machine.h"
+#include "support/report_values.h"
+#include "support/tlm/fresh_kernel.h"
+#include "support/tlm/systemc_test.h"
+#include "support/tlm/tlm_driver.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/dma/request_dma.h"
+#include "tlm/memory/dram.h"
+
+// Requests in runs: what many ports see of a bus and a DRAM that time even streams in one step must
+// be what they see if every request is timed by itself, to the cycle and to the last counter.
+namespace systole::tlm_model {
+namespace {
+
+using test::between;
+using test::power_of_two;
+using test::Random;
+
+constexpr std::uint64_t kMemory = 1U << 20;
+
+hw::Machine random_system(Random& random) {
+  // With the default rates the bus is what a stream waits for, and streams are even.
+  if (random() % 3 == 0) {
+    hw::Machine machine;
+    machine.dma.slots = hw::SlotOrder::kIssue;
+    machine.dram.mib = 1;
+    machine.dram.row_bytes = power_of_two(random, 9, 13);
+    machine.dram.t_ccd_l_ns = between(random, 3, 18);
+    machine.dram.t_refi_ns = between(random, 1500, 9000);
+    return machine;
+  }
+  for (;;) {
+    hw::Machine machine;
+    machine.core.clock_mhz = std::vector<std::uint32_t>{1000, 500, 800, 333}[random() % 4];
+    machine.bus.clock_mhz =
+        random() % 3 == 0 ? std::vector<std::uint32_t>{1000, 500, 700}[random() % 3]
+                          : machine.core.clock_mhz;
+    machine.bus.width_bytes = power_of_two(random, 2, 6);
+    machine.bus.request_latency = between(random, 1, 12);
+    machine.bus.response_latency = between(random, 1, 12);
+    machine.dma.request_bytes = random() % 4 == 0 ? power_of_two(random, 4, 8) : 64;
+    machine.dma.slots = random() % 8 == 0 ? hw::SlotOrder::kCompletion : hw::SlotOrder::kIssue;
+    hw::Machine::Dram& dram = machine.dram;
+    dram.mib = 1;
+    dram.channels = random() % 3 == 0 ? 2 : 1;
+    dram.banks = power_of_two(random, 2, 4);
+    dram.bank_groups = power_of_two(random, 0, 2);
+    dram.row_bytes = power_of_two(random, 9, 13);
+    dram.mega_transfers = std::vector<std::uint32_t>{800, 1600, 2000, 2400, 3200}[random() % 5];
+    dram.t_ccd_l_ns = between(random, 2, 12);
+    dram.controller_ns = between(random, 0, 40);
+    dram.t_refi_ns = std::vector<double>{0, 1500, 3900, 7800}[random() % 4];
+    if (hw::machine_problems(machine).empty()) return machine;
+  }
+}
+
+/// What one port does, one after the other.
+struct Move {
+  bool write;
+  DmaPort::Rows rows;
+  std::uint64_t pause;  ///< cycles before it
+};
+
+std::vector<Move> random_moves(Random& random, std::uint32_t request_bytes) {
+  std::vector<Move> moves;
+  for (std::uint32_t i = between(random, 1, 6); i != 0; --i) {
+    DmaPort::Rows rows{};
+    const bool even = random() % 4 != 0;
+    rows.count = between(random, 1, 24);
+    rows.bytes = even ? request_bytes * between(random, 1, 40) : between(random, 1, 900);
+    rows.pitch = rows.bytes;
+    if (random() % 3 == 0) rows.pitch += request_bytes * between(random, 0, 9);
+    rows.address = random() % (kMemory / 2);
+    if (even) rows.address &= ~std::uint64_t{request_bytes - 1};
+    const std::uint64_t pause = random() % 3 == 0 ? between(random, 1, 400) : 0;
+    moves.push_back({random() % 4 == 0, rows, pause});
+  }
+  return moves;
+}
+
+struct Port {
+  std::uint32_t outstanding;
+  std::uint64_t quantum;
+  std::vector<Move> moves;
+};
+
+struct Task {
+  hw::Machine machine;
+  std::vector<Port> ports;
+  std::uint64_t heartbeat;  ///< cycles after which a process that moves nothing acts; 0: none
+};
+
+Task random_task(std::uint64_t seed) {
+  Random random(seed);
+  Task task{random_system(random), {}, random() % 2 == 0 ? 0 : between(random, 5, 300)};
+  for (std::uint32_t i = random() % 3 == 0 ? between(random, 2, 4) : 1; i != 0; --i) {
+    task.ports.push_back({random() % 3 == 0 ? between(random, 1, 40) : 16,
+                          random() % 3 == 0 ? between(random, 0, 200) : RequestDma::kQuantum,
+                          random_moves(random, task.machine.dma.request_bytes)});
+  }
+  return task;
+}
+
+/// All that can be seen of a run, in words.
+std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& in_one) {
+  std::vector<std::string> seen;
+  const auto note = [&seen](const std::string& what, std::uint64_t value) {
+    seen.push_back(what + " " + std::to_string(value));
+  };
+  {
+    SystemBus bus("bus", task.machine.bus);
+    Dram dram("dram", task.machine.dram, false);
+    std::vector<std::unique_ptr<RequestDma>> ports;
+    std::size_t running = task.ports.size();
+    const Clock clock(task.machine.core.clock_mhz);
+    for (std::size_t i = 0; i < task.ports.size(); ++i) {
+      const std::string name = "port" + std::to_string(i);
+      ports.push_back(std::make_unique<RequestDma>(name.c_str(), task.machine,
+                                                   task.ports[i].outstanding));
+      ports[i]->set_quantum(task.ports[i].quantum);
+      if (singly) ports[i]->issue_singly();
+      bus.connect_initiator(ports[i]->socket);
+      sc_core::sc_spawn([&, i, name] {
+        for (const Move& move : task.ports[i].moves) {
+          if (move.pause != 0) sc_core::wait(clock.edge(move.pause));
+          const std::uint64_t done = ports[i]->move(
+              move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, move.rows, 0,
+              [&](std::uint64_t row, std::uint64_t at) { note(name + " row " + std::to_string(row), at); });
+          note(name + " done", done);
+          note(name + " next", ports[i]->next_issue());
+          note(name + " returns at", to_ps(sc_core::sc_time_stamp()));
+        }
+        --running;
+      });
+    }
+    bus.connect_target(dram.socket, 0, dram.capacity());
+    if (task.heartbeat != 0) {
+      sc_core::sc_spawn([&] {
+        while (running != 0) sc_core::wait(clock.edge(task.heartbeat));
+      });
+    }
+    sc_core::sc_start();
+    const sc_core::sc_time end = sc_core::sc_time_stamp() + test::ns(100'000);
+    bus.finish(end);
+    dram.finish(end);
+    for (const hw::BlockReport& report : {bus.report(), dram.report()}) {
+      for (const auto& [name, value] : test::values_of(report)) note(name, value);
+    }
+    for (const auto& port : ports) {
+      note("requests", port->stats().requests);
+      note("bytes", port->stats().bytes);
+      note("window", port->stats().window_wait_cycles);
+      in_one += port->timed_in_one();
+    }
+  }
+  test::fresh_kernel();
+  return seen;
+}
+
+class RequestStreamTest : public test::SystemCTest {};
+
+TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
+  const char* const more = std::getenv("SYSTOLE_STREAM_SYSTEMS");
+  const std::uint64_t systems = more != nullptr ? std::stoull(more) : test::draws(1000U);
+  std::uint64_t in_one = 0, none = 0;
+  for (std::uint64_t seed = 0; seed < systems; ++seed) {
+    const Task task = random_task(seed);
+    const std::vector<std::string> even = observe(task, false, in_one);
+    const std::vector<std::string> single = observe(task, true, none);
+    ASSERT_EQ(even.size(), single.size());
+    for (std::size_t i = 0; i < even.size(); ++i) {
+      ASSERT_EQ(even[i], single[i]) << "system " << seed << ", " << i;
+    }
+  }
+  EXPECT_EQ(none, 0U);
+  EXPECT_GT(in_one, 20 * systems) << "even streams hardly occur";
+}
+
+}  // namespace
+}  // namespace systole::tlm_model
