@@ -96,6 +96,7 @@ class Calendar {
   static constexpr std::size_t kBatch = 16;
 
   std::vector<Interval> booked_;  ///< in order, not overlapping
+  bool has_like_ = false;         ///< some of them may stand for several
   BlockAccount account_;
 };
 
@@ -117,11 +118,14 @@ inline std::optional<std::uint64_t> Calendar::reserve_each(std::uint64_t earlies
     booked_.push_back({earliest, earliest + count * length});
   } else {
     booked_.push_back({earliest, earliest + length, step, count - 1});
+    has_like_ = true;
   }
   return earliest;
 }
 
 inline void Calendar::detach_from(std::size_t first) {
+  if (!has_like_) return;
+  has_like_ = first != 0;  // those before it may be
   const std::vector<Interval> like(booked_.begin() + static_cast<std::ptrdiff_t>(first),
                                    booked_.end());
   booked_.resize(first);

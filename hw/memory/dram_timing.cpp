@@ -257,9 +257,8 @@ std::uint64_t DramTiming::recovered_by(const Channel& channel, std::size_t count
   for (const Bank& bank : channel.banks) column = std::max(column, bank.column_ok);
   for (const Group& group : channel.groups) column = std::max(column, group.column_ok);
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
-  const std::uint64_t begin =
-      latest(column + latency, channel.bus_free, channel.write_data_ok) +
-      count * std::max(times_.burst, times_.ccd_l);
+  const std::uint64_t begin = latest(column + latency, channel.bus_free, channel.write_data_ok) +
+                              count * std::max(times_.burst, times_.ccd_l);
   return begin + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
 }
 
@@ -332,7 +331,8 @@ std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std:
   const std::uint64_t arrival = *std::max_element(times, times + count);
   const std::size_t used = std::min(count, channels_.size());
   for (std::size_t i = 0; i < used; ++i) {
-    const Channel& channel = channels_[mapping_.locate(address + i * mapping_.burst_bytes()).channel];
+    const Channel& channel =
+        channels_[mapping_.locate(address + i * mapping_.burst_bytes()).channel];
     if (recovered_by(channel, count / used + 1, write, arrival) > channel.next_refresh) return 0;
   }
   for (std::size_t i = 0; i < used; ++i) {
@@ -388,7 +388,8 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
   } else {
     channel.write_data_ok = last + times_.read_to_write;
   }
-  // Between the data of two of them it is idle until the second arrives, then waits for its latency.
+  // Between the data of two of them it is idle until the second arrives, then waits for its
+  // latency.
   const std::uint64_t gap = step - times_.burst;
   const std::uint64_t idle = gap - std::min(gap, data - arrival);
   channel.account.idle_until(arrival);

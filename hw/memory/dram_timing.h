@@ -96,9 +96,9 @@ class DramTiming {
   std::size_t access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
                                std::size_t count);
 
-  /// The same for `count` such requests that arrive `step` ps after each other, if that is how their
-  /// data end, too: none waits for another, a bank or a refresh. Returns the end of the first one's
-  /// data. Nothing, and nothing is done, if it is not certain in advance that this is so.
+  /// The same for `count` such requests that arrive `step` ps after each other, if that is how
+  /// their data end, too: none waits for another, a bank or a refresh. Returns the end of the first
+  /// one's data. Nothing, and nothing is done, if it is not certain in advance that this is so.
   std::optional<std::uint64_t> access_each(std::uint64_t address, bool write, std::uint64_t arrival,
                                            std::uint64_t step, std::size_t count);
 

@@ -35,27 +35,27 @@ void BusCore::add_initiators(std::size_t count) {
   }
 }
 
-std::optional<std::uint64_t> BusCore::send_reads(Tally& tally, std::uint64_t arrival,
+std::optional<std::uint64_t> BusCore::send_reads(Initiator& initiator, std::uint64_t arrival,
                                                  std::uint64_t step, std::uint64_t count,
                                                  std::uint32_t bytes) {
   const std::optional<std::uint64_t> granted = request_.reserve_each(arrival, step, count, 1);
   if (!granted) return std::nullopt;
   const std::uint64_t delivered = *granted + params_.request_latency;
-  tally.request_wait += count * (*granted - arrival);
-  tally.reads += count;
-  tally.read_bytes += count * bytes;
-  tally.target_time -= sum_of(delivered, step, count);
+  initiator.request_wait += count * (*granted - arrival);
+  initiator.reads += count;
+  initiator.read_bytes += count * bytes;
+  initiator.target_time -= sum_of(delivered, step, count);
   return delivered;
 }
 
-std::optional<std::uint64_t> BusCore::respond_to_reads(Tally& tally, std::uint64_t finished,
+std::optional<std::uint64_t> BusCore::respond_to_reads(Initiator& initiator, std::uint64_t finished,
                                                        std::uint64_t step, std::uint64_t count,
                                                        std::uint32_t bytes) {
   const std::uint64_t length = data_cycles(bytes);
   const std::optional<std::uint64_t> begin = read_data_.reserve_each(finished, step, count, length);
   if (!begin) return std::nullopt;
-  tally.target_time += sum_of(finished, step, count);
-  tally.data_wait += count * (*begin - finished);
+  initiator.target_time += sum_of(finished, step, count);
+  initiator.data_wait += count * (*begin - finished);
   return *begin + length - 1 + params_.response_latency;
 }
 

@@ -29,27 +29,14 @@ namespace systole::tlm_model {
 class BusCore {
  public:
   /// What an initiator did and how long it waited for others.
-  struct Tally {
+  struct Initiator {
+    std::string name;
     std::uint64_t reads = 0, writes = 0;
     std::uint64_t read_bytes = 0, written_bytes = 0;
     std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
     std::uint64_t data_wait = 0;     ///< ... a data channel
     std::uint64_t target_time = 0;   ///< ... from the arrival at a target to its answer
     std::uint64_t errors = 0;        ///< requests answered with an error
-
-    void add(const Tally& more) noexcept {
-      reads += more.reads;
-      writes += more.writes;
-      read_bytes += more.read_bytes;
-      written_bytes += more.written_bytes;
-      request_wait += more.request_wait;
-      data_wait += more.data_wait;
-      target_time += more.target_time;
-      errors += more.errors;
-    }
-  };
-  struct Initiator : Tally {
-    std::string name;
   };
 
   /// Throws std::invalid_argument if the width is 0.
@@ -63,25 +50,26 @@ class BusCore {
   }
 
   /// Sends a request that arrived at cycle `arrival`. Returns the cycle of its grant.
-  std::uint64_t grant(Tally& tally, std::uint64_t arrival);
+  std::uint64_t grant(Initiator& initiator, std::uint64_t arrival);
 
   /// Moves the data of a request that was granted at cycle `grant`, if it is a write. Returns the
   /// cycle in which it is complete at the target.
-  std::uint64_t deliver(Tally& tally, std::uint64_t grant, bool write, std::uint32_t bytes);
+  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, std::uint32_t bytes);
 
   /// The target finished at cycle `finished`; moves the data, if it is a read. Returns the cycle in
   /// which the response is complete at the initiator.
-  std::uint64_t respond(Tally& tally, std::uint64_t finished, bool read,
+  std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
                         std::uint32_t bytes);
 
   /// What grant() and deliver() do for `count` reads of `bytes` bytes that arrive `step` cycles
   /// after each other, the first at `arrival`, if they are at the target `step` cycles after each
   /// other: returns when the first is. Nothing, and nothing is done, if that is not so.
-  std::optional<std::uint64_t> send_reads(Tally& tally, std::uint64_t arrival, std::uint64_t step,
-                                          std::uint64_t count, std::uint32_t bytes);
+  std::optional<std::uint64_t> send_reads(Initiator& initiator, std::uint64_t arrival,
+                                          std::uint64_t step, std::uint64_t count,
+                                          std::uint32_t bytes);
   /// The same of respond(), for `count` reads that the target finished `step` cycles after each
   /// other.
-  std::optional<std::uint64_t> respond_to_reads(Tally& tally, std::uint64_t finished,
+  std::optional<std::uint64_t> respond_to_reads(Initiator& initiator, std::uint64_t finished,
                                                 std::uint64_t step, std::uint64_t count,
                                                 std::uint32_t bytes);
 
@@ -138,36 +126,36 @@ class BusCore {
 
 // Inline, because the bus calls them for every request.
 
-inline std::uint64_t BusCore::grant(Tally& tally, std::uint64_t arrival) {
+inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival) {
   const std::uint64_t granted = request_.reserve(arrival, 1);
-  tally.request_wait += granted - arrival;
+  initiator.request_wait += granted - arrival;
   return granted;
 }
 
-inline std::uint64_t BusCore::deliver(Tally& tally, std::uint64_t grant, bool write,
+inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant, bool write,
                                       std::uint32_t bytes) {
   if (!write) {
-    ++tally.reads;
-    tally.read_bytes += bytes;
-    tally.target_time -= grant + params_.request_latency;
+    ++initiator.reads;
+    initiator.read_bytes += bytes;
+    initiator.target_time -= grant + params_.request_latency;
     return grant + params_.request_latency;
   }
-  ++tally.writes;
-  tally.written_bytes += bytes;
+  ++initiator.writes;
+  initiator.written_bytes += bytes;
   const std::uint64_t length = data_cycles(bytes);
   const std::uint64_t begin = write_data_.reserve(grant, length);
-  tally.data_wait += begin - grant;
-  tally.target_time -= begin + length - 1 + params_.request_latency;
+  initiator.data_wait += begin - grant;
+  initiator.target_time -= begin + length - 1 + params_.request_latency;
   return begin + length - 1 + params_.request_latency;
 }
 
-inline std::uint64_t BusCore::respond(Tally& tally, std::uint64_t finished, bool read,
+inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
                                       std::uint32_t bytes) {
-  tally.target_time += finished;  // the arrival was taken off by deliver()
+  initiator.target_time += finished;  // the arrival was taken off by deliver()
   if (!read) return finished + params_.response_latency;
   const std::uint64_t length = data_cycles(bytes);
   const std::uint64_t begin = read_data_.reserve(finished, length);
-  tally.data_wait += begin - finished;
+  initiator.data_wait += begin - finished;
   return begin + length - 1 + params_.response_latency;
 }
 

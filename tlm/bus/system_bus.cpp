@@ -140,28 +140,25 @@ bool SystemBus::respond_in_one(RequestBatch& batch, BusCore::Initiator& initiato
 void SystemBus::send(std::uint32_t id, RequestBatch& batch, BusCore::Initiator& initiator,
                      bool write, std::vector<BusTransaction>& transactions) {
   const Clock& clock = core_.clock();
-  BusCore::Tally tally;
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
-    const std::uint64_t granted = core_.grant(tally, arrival);
-    const std::uint64_t delivered = core_.deliver(tally, granted, write, request.bytes);
+    const std::uint64_t granted = core_.grant(initiator, arrival);
+    const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
     request.time = clock.edge_ps(delivered);
     if (observers_.empty()) continue;
     transactions.push_back({request.address, arrival, granted, 0, request.bytes, id, write});
     if (write) set_data(transactions.back(), delivered, true);
   }
-  initiator.add(tally);
 }
 
 void SystemBus::respond(RequestBatch& batch, BusCore::Initiator& initiator, bool write,
                         std::vector<BusTransaction>& transactions) {
   const Clock& clock = core_.clock();
-  BusCore::Tally tally;
   for (RequestBatch::Request& request : batch.requests) {
     const bool ok = request.is_ok(), has_data = ok && !write;
-    if (!ok) ++tally.errors;
+    if (!ok) ++initiator.errors;
     const std::uint64_t answered =
-        core_.respond(tally, clock.cycle_from_ps(request.time), has_data, request.bytes);
+        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
     request.time = clock.edge_ps(answered);
     if (observers_.empty()) continue;
     BusTransaction& transaction =
@@ -170,7 +167,6 @@ void SystemBus::respond(RequestBatch& batch, BusCore::Initiator& initiator, bool
     if (!write) set_data(transaction, 0, has_data);
     tell(transaction, initiator.name);
   }
-  initiator.add(tally);
 }
 
 unsigned SystemBus::transport_dbg(int, tlm::tlm_generic_payload& payload) {

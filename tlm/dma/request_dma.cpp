@@ -231,26 +231,27 @@ void RequestDma::send(Transfer& transfer) {
   // The target may have waited.
   transfer.next_activity = 0;
   set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
-  const RequestBatch::Request* request = batch_.requests.data();
-  const std::uint64_t step = batch_.more == 0 ? 0 : clock_.cycles_in(batch_.step);
-  if (step != 0) timed_in_one_ += count;
-  std::uint64_t done = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i == 0 || step == 0) {
-      if (!request->is_ok()) report(*request);
-      done = clock_.cycle_from_ps(request->time);
-      ++request;
-    } else {
-      done += step;
-    }
+  const auto finish = [&](std::size_t i, std::uint64_t done) {
     window_[issued_[i].slot] = done;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
     transfer.row_done = std::max(transfer.row_done, done);
-    if (!issued_[i].ends_row) continue;
+    if (!issued_[i].ends_row) return;
     if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
     transfer.done = std::max(transfer.done, transfer.row_done);
     transfer.row_done = 0;
     ++transfer.row;
+  };
+  if (batch_.more != 0) {
+    if (!batch_.requests.front().is_ok()) report(batch_.requests.front());
+    const std::uint64_t first = clock_.cycle_from_ps(batch_.requests.front().time);
+    const std::uint64_t step = clock_.cycles_in(batch_.step);
+    for (std::size_t i = 0; i < count; ++i) finish(i, first + i * step);
+    timed_in_one_ += count;
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!batch_.requests[i].is_ok()) report(batch_.requests[i]);
+      finish(i, clock_.cycle_from_ps(batch_.requests[i].time));
+    }
   }
   batch_.clear();
   issued_.clear();

@@ -113,8 +113,7 @@ std::size_t Dram::spend_in_open_rows(bool write, std::vector<RequestBatch::Reque
   // What it costs to prepare is worth it from a few requests on.
   constexpr std::size_t kFewest = 3;
   if (times_.size() < kFewest) return 0;
-  const std::size_t served =
-      timing_.access_open_rows(address, write, times_.data(), times_.size());
+  const std::size_t served = timing_.access_open_rows(address, write, times_.data(), times_.size());
   for (std::size_t i = 0; i < served; ++i) requests[first + i].time = times_[i];
   row_hits_ += served;
   return served;

@@ -90,7 +90,7 @@ class Dram : public MemoryTarget, public Watched {
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
   std::unique_ptr<hw::DramWatch> signals_;  ///< of the DRAM's channels and banks
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
-  std::vector<std::uint64_t> times_;  ///< of requests one after the other in memory
+  std::vector<std::uint64_t> times_;        ///< of requests one after the other in memory
   UseObserver* use_observer_ = nullptr;
   const Clock* core_clock_ = nullptr;
 };

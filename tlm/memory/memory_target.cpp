@@ -23,7 +23,8 @@ void MemoryTarget::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_ti
       RequestBatch::Request& first = batch->requests.front();
       first.status = check(first, needs_data);
       // The others have data if the first has.
-      const bool inside = first.is_ok() && batch->more <= (capacity_ - first.address) / first.bytes - 1;
+      const bool inside =
+          first.is_ok() && batch->more <= (capacity_ - first.address) / first.bytes - 1;
       if (inside && move_in_one(write, *batch)) return;
       batch->expand();
     }

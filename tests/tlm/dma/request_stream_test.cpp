@@ -41,9 +41,9 @@ hw::Machine random_system(Random& random) {
   for (;;) {
     hw::Machine machine;
     machine.core.clock_mhz = std::vector<std::uint32_t>{1000, 500, 800, 333}[random() % 4];
-    machine.bus.clock_mhz =
-        random() % 3 == 0 ? std::vector<std::uint32_t>{1000, 500, 700}[random() % 3]
-                          : machine.core.clock_mhz;
+    machine.bus.clock_mhz = random() % 3 == 0
+                                ? std::vector<std::uint32_t>{1000, 500, 700}[random() % 3]
+                                : machine.core.clock_mhz;
     machine.bus.width_bytes = power_of_two(random, 2, 6);
     machine.bus.request_latency = between(random, 1, 12);
     machine.bus.response_latency = between(random, 1, 12);
@@ -124,17 +124,19 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
     const Clock clock(task.machine.core.clock_mhz);
     for (std::size_t i = 0; i < task.ports.size(); ++i) {
       const std::string name = "port" + std::to_string(i);
-      ports.push_back(std::make_unique<RequestDma>(name.c_str(), task.machine,
-                                                   task.ports[i].outstanding));
+      ports.push_back(
+          std::make_unique<RequestDma>(name.c_str(), task.machine, task.ports[i].outstanding));
       ports[i]->set_quantum(task.ports[i].quantum);
       if (singly) ports[i]->issue_singly();
       bus.connect_initiator(ports[i]->socket);
       sc_core::sc_spawn([&, i, name] {
         for (const Move& move : task.ports[i].moves) {
           if (move.pause != 0) sc_core::wait(clock.edge(move.pause));
-          const std::uint64_t done = ports[i]->move(
-              move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, move.rows, 0,
-              [&](std::uint64_t row, std::uint64_t at) { note(name + " row " + std::to_string(row), at); });
+          const std::uint64_t done =
+              ports[i]->move(move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, move.rows,
+                             0, [&](std::uint64_t row, std::uint64_t at) {
+                               note(name + " row " + std::to_string(row), at);
+                             });
           note(name + " done", done);
           note(name + " next", ports[i]->next_issue());
           note(name + " returns at", to_ps(sc_core::sc_time_stamp()));
