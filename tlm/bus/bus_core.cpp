@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hw/noc/mesh_nodes.h"
+
 namespace systole::tlm_model {
 namespace {
 
@@ -23,6 +25,26 @@ BusCore::BusCore(const hw::Machine::Bus& params)
       write_data_("cycles"),
       read_data_("cycles") {}
 
+BusCore::BusCore(const hw::Machine& machine) : BusCore(machine.bus) {
+  if (hw::has_mesh(machine)) mesh_ = std::make_unique<BusMesh>(machine);
+}
+
+std::uint64_t BusCore::deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
+                                       const Route& route) {
+  const BusMesh::Passage passage = mesh_->send(initiator.endpoint, route, write, grant);
+  initiator.request_wait += passage.waited;
+  initiator.byte_hops += passage.byte_hops;
+  return passage.end - 1;
+}
+
+std::uint64_t BusCore::respond_by_mesh(Initiator& initiator, std::uint64_t finished, bool read,
+                                       const Route& route) {
+  const BusMesh::Passage passage = mesh_->answer(initiator.endpoint, route, read, finished);
+  initiator.data_wait += passage.waited;
+  initiator.byte_hops += passage.byte_hops;
+  return passage.end - 1;
+}
+
 void BusCore::add_initiators(std::size_t count) {
   while (initiators_.size() < count) {
     const std::string name = "initiator" + std::to_string(initiators_.size());
@@ -31,6 +53,10 @@ void BusCore::add_initiators(std::size_t count) {
 }
 
 void BusCore::finish(std::uint64_t total) {
+  if (mesh_) {
+    mesh_->mesh().finish(total);
+    return;
+  }
   total = std::max({total, request_.last_end(), write_data_.last_end(), read_data_.last_end()});
   request_.finish(total);
   write_data_.finish(total);
@@ -60,6 +86,7 @@ hw::BlockReport BusCore::report(std::string name) const {
           {"errors", "requests", "requests answered with an error", i.errors}},
          {}});
   }
+  if (mesh_) return report;
   report.parts.push_back({"request", request_.account().time(), {}, {}});
   report.parts.push_back({"write_data", write_data_.account().time(), {}, {}});
   report.parts.push_back({"read_data", read_data_.account().time(), {}, {}});

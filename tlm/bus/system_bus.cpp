@@ -18,6 +18,15 @@ std::string short_name(std::string socket) {
 
 SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
     : sc_module(name), core_(params) {
+  take_calls();
+}
+
+SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine& machine)
+    : sc_module(name), core_(machine) {
+  take_calls();
+}
+
+void SystemBus::take_calls() {
   require_ps_resolution();
   explain_unbound_sockets();
   initiators.register_b_transport(this, &SystemBus::b_transport);
@@ -68,7 +77,8 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
     answer(answered, answered, false);
     return;
   }
-  const std::uint64_t delivered = core_.deliver(initiator, granted, write, bytes);
+  const BusCore::Route route{range->target, address - range->base, bytes};
+  const std::uint64_t delivered = core_.deliver(initiator, granted, write, route);
   delay = from_ps(clock.edge_ps(delivered) - now);
   {
     const LocalAddress local(payload, *range);
@@ -79,7 +89,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   const std::uint64_t finished = clock.cycle_from_ps(later + to_ps(delay));
   const bool ok = payload.is_response_ok();
   if (!ok) ++initiator.errors;
-  const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
+  const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), route);
   delay = from_ps(clock.edge_ps(done) - later);
   answer(delivered, done, ok);
 }
@@ -104,20 +114,22 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
       observed.push_back({request.address, arrival, granted, 0, request.bytes,
                           static_cast<std::uint32_t>(id), write});
     }
-    const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
+    const BusCore::Route route{range->target, request.address - range->base, request.bytes};
+    const std::uint64_t delivered = core_.deliver(initiator, granted, write, route);
     if (!observers_.empty() && write) set_data(observed.back(), delivered, true);
     request.time = clock.edge_ps(delivered);
-    request.address -= range->base;
+    request.address = route.address;
   }
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
     targets[static_cast<int>(range->target)]->b_transport(same, delay);
   });
   for (RequestBatch::Request& request : batch.requests) {
+    const BusCore::Route route{range->target, request.address, request.bytes};
     request.address += range->base;
     if (!request.is_ok()) ++initiator.errors;
     const bool has_data = request.is_ok() && payload.is_read();
     const std::uint64_t answered =
-        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
+        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, route);
     request.time = clock.edge_ps(answered);
     if (observers_.empty()) continue;
     BusTransaction& transaction = observed[static_cast<std::size_t>(&request - &batch.requests[0])];
@@ -156,6 +168,36 @@ void SystemBus::set_data(BusTransaction& transaction, std::uint64_t delivered, b
                              : transaction.answered - core_.params().response_latency + 1;
 }
 
+/// A signal for each link of the mesh: busy while a packet passes.
+class SystemBus::LinkSignals final : public hw::MeshWatch {
+ public:
+  LinkSignals(SignalRecorder& recorder, const std::string& prefix, const hw::Mesh& mesh,
+              const Clock& clock)
+      : recorder_(recorder), clock_(clock) {
+    for (const hw::Mesh::Link& link : mesh.links()) {
+      signals_.push_back(link.name.empty() ? 0 : recorder.add_state(prefix + link.name));
+    }
+  }
+
+  void take(std::size_t link, std::uint64_t begin, std::uint64_t end) override {
+    if (!recorder_.records()) return;
+    recorder_.hold(signals_[link], clock_.edge_ps(begin), clock_.edge_ps(end), wave_state("busy"));
+  }
+
+ private:
+  SignalRecorder& recorder_;
+  const Clock& clock_;
+  std::vector<SignalRecorder::Signal> signals_;  ///< by link
+};
+
+void SystemBus::watch_links(SignalRecorder& recorder) {
+  const std::string path = name();
+  const std::string prefix = path.substr(0, path.size() - std::string(basename()).size()) + "noc.";
+  hw::Mesh& mesh = core_.mesh()->mesh();
+  link_signals_ = std::make_unique<LinkSignals>(recorder, prefix, mesh, core_.clock());
+  mesh.watch(*link_signals_);
+}
+
 void SystemBus::watch(SignalRecorder& recorder) {
   struct Signals {
     SignalRecorder::Signal state, address, bytes, direction, waiting, in_flight, transactions;
@@ -176,8 +218,10 @@ void SystemBus::watch(SignalRecorder& recorder) {
                        recorder.add_signal(path + "transactions", 32, Kind::kNumber)});
   }
   recorder.name_initiators(names);
+  const bool has_channels = core_.mesh() == nullptr;
+  if (!has_channels) watch_links(recorder);
   const auto channel = [&](const char* name) {
-    return recorder.add_signal(prefix + name, 8, Kind::kLatest);
+    return has_channels ? recorder.add_signal(prefix + name, 8, Kind::kLatest) : 0;
   };
   const auto request = channel("request");
   const auto write_data = channel("write_data"), read_data = channel("read_data");
@@ -187,7 +231,7 @@ void SystemBus::watch(SignalRecorder& recorder) {
     const auto ps = [this](std::uint64_t cycle) { return core_.clock().edge_ps(cycle); };
     const std::uint64_t asked = ps(transaction.asked), granted = ps(transaction.granted);
     const std::uint64_t next = ps(transaction.granted + 1), answered = ps(transaction.answered);
-    recorder.hold(request, granted, next, transaction.initiator);
+    if (has_channels) recorder.hold(request, granted, next, transaction.initiator);
     recorder.hold(of.state, granted, next, wave_state("granted"));
     recorder.hold(of.state, next, answered, wave_state("in_flight"));
     if (asked < granted) {
@@ -202,7 +246,7 @@ void SystemBus::watch(SignalRecorder& recorder) {
     recorder.add(of.in_flight, granted, 1);
     recorder.add(of.in_flight, answered, -1);
     recorder.add(of.transactions, granted, 1);
-    if (transaction.data_cycles == 0) return;
+    if (transaction.data_cycles == 0 || !has_channels) return;
     recorder.hold(transaction.write ? write_data : read_data,
                   ps(transaction.data_end - transaction.data_cycles), ps(transaction.data_end),
                   transaction.initiator);

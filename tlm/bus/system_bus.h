@@ -4,6 +4,7 @@
 #include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <systemc>
 #include <tlm>
@@ -40,6 +41,8 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
 
   /// Throws std::invalid_argument on bad parameters.
   SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params);
+  /// The bus of a machine, or the mesh in its place: place initiators and targets on it.
+  SystemBus(const sc_core::sc_module_name& name, const hw::Machine& machine);
 
   /// Binds an initiator's socket and names its counters after it. Returns its number.
   template <typename Socket>
@@ -59,6 +62,12 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
     targets.bind(socket);
     map(targets_bound_, base, size);
     return targets_bound_++;
+  }
+
+  /// Of a mesh: who is not placed is at the hosts' node. Null: there is none.
+  [[nodiscard]] BusMesh* mesh() noexcept { return core_.mesh(); }
+  void place_initiator(unsigned id, BusMesh::Endpoint endpoint) {
+    core_.initiator(id).endpoint = endpoint;
   }
 
   /// Lets target number `target` answer [base, base + size) too. Throws hw::InputError if the range
@@ -86,6 +95,7 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   [[nodiscard]] hw::BlockReport report() const { return core_.report(basename()); }
 
  private:
+  void take_calls();
   void end_of_elaboration() override;
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   void tell(const BusTransaction& transaction, const std::string& initiator) const {
@@ -97,11 +107,15 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);
+  void watch_links(SignalRecorder& recorder);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
   void invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end);
 
+  class LinkSignals;
+
   BusCore core_;
+  std::unique_ptr<hw::MeshWatch> link_signals_;
   AddressMap map_;
   std::vector<BusObserver> observers_;
   unsigned initiators_bound_ = 0;
