@@ -33,7 +33,7 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<CorePlace> places, bool functional, bool named)
     : sc_module(name),
       named_(named || places.size() > 1),
-      bus("bus", machine),
+      bus("bus", machine.bus, make_mesh(machine)),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
@@ -68,9 +68,14 @@ void Board::place_on_mesh(const hw::Machine::Noc& noc, unsigned memory,
 
 BoardCore& Board::make_cores(std::vector<CorePlace> places, bool functional) {
   for (CorePlace& place : places) {
-    BoardCore made{nullptr,         nullptr, nullptr, Clock(place.machine.core.clock_mhz),
-                   place.registers, {},
-                   place.machine.noc.node, BusMesh::kHosts};
+    BoardCore made{nullptr,
+                   nullptr,
+                   nullptr,
+                   Clock(place.machine.core.clock_mhz),
+                   place.registers,
+                   {},
+                   place.machine.noc.node,
+                   BusMesh::kHosts};
     made.core = std::make_unique<Core>(place.name.c_str(), place.machine, std::move(place.engines),
                                        functional);
     const std::string prefix = named_ ? place.name + "_" : "";

@@ -31,8 +31,7 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   if (!hw::has_mesh(machine)) return;
   ways_ = hw::mesh_ways(machine);
   header_ = machine.noc.header_bytes;
-  header_cycles_ =
-      static_cast<double>(hw::packet_cycles(machine.noc, 0, machine.bus.width_bytes));
+  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, machine.bus.width_bytes));
 }
 
 double MemoryFloor::core_cycles(std::uint64_t ps) const {
@@ -48,7 +47,8 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
           ? machine_.memory.latency * period - kEdgePs
           : static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
   const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
-  const double beats = std::max(1.0, packet_beats(bytes, 1.0, std::max(ways_.entries, ways_.exits)));
+  const double beats =
+      std::max(1.0, packet_beats(bytes, 1.0, std::max(ways_.entries, ways_.exits)));
   // On a mesh the other of request and answer is a header alone.
   const double mesh = header_cycles_ == 0 ? 0
                                           : 2.0 * (ways_.least_hops + 1) * machine_.noc.hop_cycles +
@@ -123,8 +123,7 @@ double MemoryFloor::move(double loaded, double operands, double written, double 
   return std::max({port(loaded, false, dma.outstanding_reads),
                    port(by_store, false, dma.outstanding_reads),
                    port(written, true, dma.outstanding_writes), received, sent * bus_cycle_,
-                   requests * bus_cycle_,
-                   cached_ ? 0.0 : memory(read, written)});
+                   requests * bus_cycle_, cached_ ? 0.0 : memory(read, written)});
 }
 
 }  // namespace systole::analysis

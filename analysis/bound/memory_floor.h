@@ -9,8 +9,9 @@
 namespace systole::analysis {
 
 /// What the way to memory takes at least, whatever is moved in which order: the contracts of
-/// tlm/dma/dma_port.h, tlm/bus/bus_core.h, hw/noc/mesh.h and hw/memory/dram_timing.h with nothing in
-/// the way and every row open. On a mesh the core is at noc.node. All results are cycles of the core.
+/// tlm/dma/dma_port.h, tlm/bus/bus_core.h, hw/noc/mesh.h and hw/memory/dram_timing.h with nothing
+/// in the way and every row open. On a mesh the core is at noc.node. All results are cycles of the
+/// core.
 class MemoryFloor {
  public:
   explicit MemoryFloor(const hw::Machine& machine);

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 13> kCoreSections = {
 constexpr std::array<std::string_view, 8> kRingSections = {"core", "dfx",  "matrix", "vector",
                                                            "hbm",  "ring", "pcie",   "backend"};
 
-constexpr std::array<std::string_view, 7> kBlockNames = {"bus",  "dram",   "l2",    "host",
-                                                         "noc",  "memory", "system"};
+constexpr std::array<std::string_view, 7> kBlockNames = {"bus", "dram",   "l2",    "host",
+                                                         "noc", "memory", "system"};
 
 /// Where a core is does not change what it runs.
 constexpr std::string_view kNodeKey = "noc.node";

@@ -112,8 +112,8 @@ bool mesh_has_dram(const Machine& m) {
   return m.noc.columns == 0 || m.memory.model == MemoryModel::kDram;
 }
 bool mesh_has_tiles(const Machine& m) {
-  return m.noc.columns == 0 || (m.dfx.cores == 0 && m.stream.units == 0 &&
-                                m.dynamic.kind == DynamicKind::kNone);
+  return m.noc.columns == 0 ||
+         (m.dfx.cores == 0 && m.stream.units == 0 && m.dynamic.kind == DynamicKind::kNone);
 }
 
 bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }

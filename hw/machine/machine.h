@@ -227,7 +227,8 @@ struct Machine {
   } bus;
 
   /// A mesh of routers in the place of the bus's channels (hw/noc/mesh.h), at the bus's clock. The
-  /// keys of the bus are then those of what is at a node: its wires to the router and its latencies.
+  /// keys of the bus are then those of what is at a node: its wires to the router and its
+  /// latencies.
   struct Noc {
     std::uint32_t columns = 0;  ///< 0: none, the bus
     std::uint32_t rows = 1;

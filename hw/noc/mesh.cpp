@@ -96,13 +96,13 @@ std::uint64_t Mesh::finish(std::uint64_t total) {
 }
 
 BlockReport Mesh::report(std::string name) const {
-  BlockReport report{std::move(name),
-                     {},
-                     {{"packets", "packets", "packets sent", packets_},
-                      {"byte_hops", "bytes",
-                       "bytes of packets, headers included, times links between routers",
-                       byte_hops_}},
-                     {}};
+  BlockReport report{
+      std::move(name),
+      {},
+      {{"packets", "packets", "packets sent", packets_},
+       {"byte_hops", "bytes", "bytes of packets, headers included, times links between routers",
+        byte_hops_}},
+      {}};
   for (const Link& link : links_) {
     if (link.name.empty()) continue;
     report.parts.push_back(

@@ -26,8 +26,8 @@ class MeshWatch {
 /// virtual cut-through: the head passes on as soon as the next link is free for the whole packet,
 /// noc.hop_cycles after it entered the last one; a packet that has to wait does so in its router,
 /// which has room for it, so it holds no other link. A link is held from head to tail: as long as
-/// the packet takes on the narrowest link that it has passed. On an empty mesh, over h links between
-/// routers, the last byte arrives
+/// the packet takes on the narrowest link that it has passed. On an empty mesh, over h links
+/// between routers, the last byte arrives
 ///
 ///     (h + 1) hop_cycles + max over its links of ceil((header_bytes + bytes) / width)
 ///

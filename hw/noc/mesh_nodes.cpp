@@ -20,7 +20,7 @@ const char* name_of(MeshSide side) {
 }
 
 std::string name_of(const Machine::Noc& noc, const MeshLink& link) {
-  return "link" + std::to_string(link.node % noc.columns) + "_" +
+  return "link_" + std::to_string(link.node % noc.columns) + "_" +
          std::to_string(link.node / noc.columns) + "_" + name_of(link.side);
 }
 
@@ -30,12 +30,19 @@ std::uint32_t mesh_hops(const Machine::Noc& noc, std::uint32_t from, std::uint32
   return hops;
 }
 
+double mean_hops(const Machine& machine) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t channel = 0; channel < machine.dram.channels; ++channel) {
+    sum += mesh_hops(machine.noc, machine.noc.node, channel_node(machine, channel));
+  }
+  return static_cast<double>(sum) / machine.dram.channels;
+}
+
 MeshWays mesh_ways(const Machine& machine) {
   const Machine::Noc& noc = machine.noc;
   MeshWays ways;
   ways.least_hops = ~0U;
   std::set<std::uint32_t> entries, exits;
-  std::uint64_t sum = 0;
   for (std::uint32_t channel = 0; channel < machine.dram.channels; ++channel) {
     const std::uint32_t node = channel_node(machine, channel);
     std::uint32_t hops = 0, last = 0;
@@ -44,10 +51,8 @@ MeshWays mesh_ways(const Machine& machine) {
     });
     for_each_link(noc, node, noc.node, [&](const MeshLink& link) { last = link.index(); });
     if (hops != 0) entries.insert(last);
-    sum += hops;
     ways.least_hops = std::min(ways.least_hops, hops);
   }
-  ways.mean_hops = static_cast<double>(sum) / machine.dram.channels;
   if (ways.least_hops == 0) return ways;
   ways.entries = static_cast<std::uint32_t>(entries.size());
   ways.exits = static_cast<std::uint32_t>(exits.size());
@@ -61,8 +66,14 @@ double mesh_trip(const Machine& machine) {
                                    ? machine.bus.width_bytes
                                    : std::min(machine.bus.width_bytes, machine.noc.link_bytes);
   // The header goes both ways, once without data.
-  return 2 * (ways.mean_hops + 1) * machine.noc.hop_cycles +
+  return 2 * (mean_hops(machine) + 1) * machine.noc.hop_cycles +
          static_cast<double>(packet_cycles(machine.noc, 0, narrow) - 1);
+}
+
+double mesh_byte_hops(const Machine& machine, double bytes) {
+  if (!has_mesh(machine)) return 0;
+  const double headers = bytes / machine.dma.request_bytes * machine.noc.header_bytes;
+  return (bytes + 2 * headers) * mean_hops(machine);
 }
 
 double port_rate(const Machine& machine) {
@@ -81,8 +92,9 @@ std::string node_problem(const Machine::Noc& noc, const std::vector<std::uint32_
     if (cores[i] >= mesh_nodes(noc)) {
       return "found core " + std::to_string(i) + " of " + std::to_string(cores.size()) +
              " at node " + std::to_string(cores[i]) + ", expected less than the " +
-             std::to_string(mesh_nodes(noc)) + " nodes of noc.columns = " +
-             std::to_string(noc.columns) + ", noc.rows = " + std::to_string(noc.rows);
+             std::to_string(mesh_nodes(noc)) +
+             " nodes of noc.columns = " + std::to_string(noc.columns) +
+             ", noc.rows = " + std::to_string(noc.rows);
     }
     const auto before = cores.begin() + static_cast<std::ptrdiff_t>(i);
     if (const auto same = std::find(cores.begin(), before, cores[i]); same != before) {

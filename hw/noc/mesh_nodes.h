@@ -38,7 +38,7 @@ struct MeshLink {
     return node * kMeshSides + static_cast<std::uint32_t>(side);
   }
 };
-/// "link0_1_east": of the router in column 0 of row 1.
+/// "link_0_1_east": of the router in column 0 of row 1.
 [[nodiscard]] std::string name_of(const Machine::Noc& noc, const MeshLink& link);
 
 /// Calls `visit(link)` for each link from node to node, first along the row, then along the column
@@ -64,9 +64,12 @@ void for_each_link(const Machine::Noc& noc, std::uint32_t from, std::uint32_t to
   return all <= width ? 1 : (all + width - 1) / width;
 }
 
-/// The ways between the core of a machine, at noc.node, and its memory.
+/// Links between the core of a machine, at noc.node, and its memory: the mean of all channels,
+/// which share the addresses evenly.
+[[nodiscard]] double mean_hops(const Machine& machine);
+
+/// The ways between them.
 struct MeshWays {
-  double mean_hops = 0;          ///< over all channels, which share the addresses evenly
   std::uint32_t least_hops = 0;  ///< to the nearest channel
   /// Different links by which packets from channels arrive at the core's router, and by which those
   /// to channels leave it; 0: some need none, because a channel is at the core's node.
@@ -78,6 +81,9 @@ struct MeshWays {
 /// Bus cycles that the way to memory and back takes more than the latencies of the bus, on the mean
 /// of all channels of an empty mesh; 0 without a mesh.
 [[nodiscard]] double mesh_trip(const Machine& machine);
+/// Bytes of packets times links between routers, headers included, for a core that moves `bytes`
+/// from or to memory in requests of dma.request_bytes; 0 without a mesh.
+[[nodiscard]] double mesh_byte_hops(const Machine& machine, double bytes);
 /// Bytes that all packets of a core's requests move at most in a bus cycle, to it or from it,
 /// without their headers: of requests of dma.request_bytes. Without a mesh the bus's width.
 [[nodiscard]] double port_rate(const Machine& machine);

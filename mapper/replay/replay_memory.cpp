@@ -58,8 +58,7 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
     // Channels that answer over different links move as much together.
     const std::uint32_t links = std::max(1U, std::min(ways.entries, ways.exits));
     if (ways.entries != 0) {
-      width_shift_ =
-          std::min(width_shift_, bits_of(std::uint64_t{machine.noc.link_bytes} * links));
+      width_shift_ = std::min(width_shift_, bits_of(std::uint64_t{machine.noc.link_bytes} * links));
     }
   }
   channel_bits_ = bits_of(dram.channels);

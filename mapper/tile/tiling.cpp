@@ -27,8 +27,8 @@ DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double bus = hw::port_rate(machine) * machine.bus.clock_mhz / core;
   const double memory = hw::memory_rate(machine) / core;
   const auto bus_ns = [&](double cycles) { return cycles * 1000.0 / machine.bus.clock_mhz; };
-  const double trip_ns = bus_ns(machine.bus.request_latency + machine.bus.response_latency +
-                                hw::mesh_trip(machine));
+  const double trip_ns =
+      bus_ns(machine.bus.request_latency + machine.bus.response_latency + hw::mesh_trip(machine));
   const double latency_ns = hw::has_fixed_memory(machine)
                                 ? trip_ns + bus_ns(machine.memory.latency)
                                 : trip_ns + machine.dram.controller_ns + machine.dram.t_cl_ns;

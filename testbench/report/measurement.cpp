@@ -52,8 +52,8 @@ ordered_json to_json(const ClassCycles& classes) {
 }
 
 /// The commands of an operator, and the static power while it ends. The energy of a mesh is shared
-/// by bytes on the bus, and with a cache its energy and that of DRAM: what hits and what misses, and
-/// to which channels packets go, is not known by command.
+/// by bytes on the bus, and with a cache its energy and that of DRAM: what hits and what misses,
+/// and to which channels packets go, is not known by command.
 hw::EnergyReport operator_energy(const Measurement& measurement, const OperatorSum& sum) {
   const hw::EnergyEvents& all = measurement.result.events;
   hw::EnergyEvents events = sum.events;
@@ -216,9 +216,9 @@ double Measurement::bound() const {
 hw::EnergyReport Measurement::energy() const {
   hw::EnergyReport report = hw::energy_of(result.events, machine);
   const double share = 1.0 / static_cast<double>(images());
-  for (double* cause : {&report.mac, &report.postop, &report.scratchpad, &report.accumulator,
-                        &report.bus, &report.noc, &report.l2, &report.dram, &report.host,
-                        &report.leakage}) {
+  for (double* cause :
+       {&report.mac, &report.postop, &report.scratchpad, &report.accumulator, &report.bus,
+        &report.noc, &report.l2, &report.dram, &report.host, &report.leakage}) {
     *cause *= share;
   }
   return report;

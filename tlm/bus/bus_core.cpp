@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "hw/noc/mesh_nodes.h"
-
 namespace systole::tlm_model {
 namespace {
 
@@ -18,16 +16,13 @@ const hw::Machine::Bus& checked(const hw::Machine::Bus& params) {
 
 }  // namespace
 
-BusCore::BusCore(const hw::Machine::Bus& params)
+BusCore::BusCore(const hw::Machine::Bus& params, std::unique_ptr<BusMesh> mesh)
     : params_(checked(params)),
       clock_(params.clock_mhz),
       request_("cycles"),
       write_data_("cycles"),
-      read_data_("cycles") {}
-
-BusCore::BusCore(const hw::Machine& machine) : BusCore(machine.bus) {
-  if (hw::has_mesh(machine)) mesh_ = std::make_unique<BusMesh>(machine);
-}
+      read_data_("cycles"),
+      mesh_(std::move(mesh)) {}
 
 std::uint64_t BusCore::deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
                                        const Route& route) {

@@ -28,9 +28,9 @@ namespace systole::tlm_model {
 ///     write: arrives at the target Lq + beats - 1 cycles after its request, is complete
 ///            Lp cycles after the target finished
 ///
-/// A machine with a mesh has that instead: requests and answers are packets (hw/noc/mesh.h), and the
-/// latencies are those of what is at its nodes. A request arrives, and an answer is complete, Lq or
-/// Lp cycles after the cycle of its tail.
+/// A machine with a mesh has that instead: requests and answers are packets (hw/noc/mesh.h), and
+/// the latencies are those of what is at its nodes. A request arrives, and an answer is complete,
+/// Lq or Lp cycles after the cycle of its tail.
 class BusCore {
  public:
   /// What an initiator did and how long it waited for others.
@@ -41,17 +41,16 @@ class BusCore {
     std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
     std::uint64_t data_wait = 0;     ///< ... a data channel
     // With a mesh those two are what requests and answers wait for links.
-    std::uint64_t target_time = 0;   ///< ... from the arrival at a target to its answer
-    std::uint64_t errors = 0;        ///< requests answered with an error
-    std::uint64_t byte_hops = 0;     ///< of its packets and their answers on a mesh
+    std::uint64_t target_time = 0;  ///< ... from the arrival at a target to its answer
+    std::uint64_t errors = 0;       ///< requests answered with an error
+    std::uint64_t byte_hops = 0;    ///< of its packets and their answers on a mesh
     BusMesh::Endpoint endpoint = BusMesh::kHosts;  ///< of a mesh
   };
   using Route = BusMesh::Route;
 
-  /// Throws std::invalid_argument if the width is 0.
-  explicit BusCore(const hw::Machine::Bus& params);
-  /// With the mesh of the machine, if it has one.
-  explicit BusCore(const hw::Machine& machine);
+  /// With a mesh in the place of the channels, unless it is null. Throws std::invalid_argument if
+  /// the width is 0.
+  explicit BusCore(const hw::Machine::Bus& params, std::unique_ptr<BusMesh> mesh = nullptr);
 
   /// Nothing will be reserved before cycle `now` any more.
   void retire(std::uint64_t now) {

@@ -42,8 +42,8 @@ BusMesh::Passage BusMesh::for_each_packet(const Route& route, Send send) {
       bytes += std::min(to, end) - from;
       from = to - burst + channels_ * burst;
     }
-    const Passage passage = send(first_channel_ + (first + i) % channels_,
-                                 static_cast<std::uint32_t>(bytes));
+    const Passage passage =
+        send(first_channel_ + (first + i) % channels_, static_cast<std::uint32_t>(bytes));
     const std::uint64_t byte_hops = last.byte_hops + passage.byte_hops;
     if (passage.end > last.end) last = passage;
     last.byte_hops = byte_hops;
@@ -64,6 +64,10 @@ BusMesh::Passage BusMesh::answer(Endpoint to, const Route& route, bool data,
   return for_each_packet(route, [&](Endpoint from, std::uint32_t bytes) {
     return mesh_.send(from, to, data ? bytes : 0, earliest);
   });
+}
+
+std::unique_ptr<BusMesh> make_mesh(const hw::Machine& machine) {
+  return hw::has_mesh(machine) ? std::make_unique<BusMesh>(machine) : nullptr;
 }
 
 }  // namespace systole::tlm_model

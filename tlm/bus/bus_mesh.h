@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace systole::tlm_model {
 
-/// The mesh of a machine in the place of its bus's channels: which endpoint an initiator or a target
-/// of the bus is at. A request to memory is a packet to the channel of the DRAM that has its bytes,
-/// to each of them if it has bytes of several, and so is its answer.
+/// The mesh of a machine in the place of its bus's channels: which endpoint an initiator or a
+/// target of the bus is at. A request to memory is a packet to the channel of the DRAM that has its
+/// bytes, to each of them if it has bytes of several, and so is its answer.
 class BusMesh {
  public:
   using Endpoint = hw::Mesh::Endpoint;
@@ -29,7 +30,9 @@ class BusMesh {
   explicit BusMesh(const hw::Machine& machine);
 
   /// A core at a node.
-  Endpoint add_core(std::uint32_t node, const std::string& name) { return mesh_.attach(node, name); }
+  Endpoint add_core(std::uint32_t node, const std::string& name) {
+    return mesh_.attach(node, name);
+  }
   /// Target number `target` of the bus is at an endpoint.
   void place(unsigned target, Endpoint endpoint);
   /// Target number `target` is the memory: its bytes are at the channels of the DRAM. All others
@@ -59,5 +62,8 @@ class BusMesh {
   unsigned memory_ = ~0U;
   std::vector<Endpoint> targets_;  ///< by target but the memory
 };
+
+/// The mesh of a machine; null: it has none.
+[[nodiscard]] std::unique_ptr<BusMesh> make_mesh(const hw::Machine& machine);
 
 }  // namespace systole::tlm_model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tlm/common/time.h"
 #include "tlm/common/unbound_sockets.h"
@@ -16,17 +17,9 @@ std::string short_name(std::string socket) {
   return socket.substr(socket.find('.') + 1);
 }
 
-SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
-    : sc_module(name), core_(params) {
-  take_calls();
-}
-
-SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine& machine)
-    : sc_module(name), core_(machine) {
-  take_calls();
-}
-
-void SystemBus::take_calls() {
+SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params,
+                     std::unique_ptr<BusMesh> mesh)
+    : sc_module(name), core_(params, std::move(mesh)) {
   require_ps_resolution();
   explain_unbound_sockets();
   initiators.register_b_transport(this, &SystemBus::b_transport);
@@ -175,7 +168,7 @@ class SystemBus::LinkSignals final : public hw::MeshWatch {
               const Clock& clock)
       : recorder_(recorder), clock_(clock) {
     for (const hw::Mesh::Link& link : mesh.links()) {
-      signals_.push_back(link.name.empty() ? 0 : recorder.add_state(prefix + link.name));
+      signals_.push_back(link.name.empty() ? 0 : recorder.add_state(prefix + link.name + ".state"));
     }
   }
 

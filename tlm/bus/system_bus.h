@@ -39,10 +39,10 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// with connect_initiator() and connect_target().
   tlm_utils::multi_passthrough_initiator_socket<SystemBus> targets{"targets"};
 
-  /// Throws std::invalid_argument on bad parameters.
-  SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params);
-  /// The bus of a machine, or the mesh in its place: place initiators and targets on it.
-  SystemBus(const sc_core::sc_module_name& name, const hw::Machine& machine);
+  /// With a mesh in the place of the channels, unless it is null: place initiators and targets on
+  /// it. Throws std::invalid_argument on bad parameters.
+  SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params,
+            std::unique_ptr<BusMesh> mesh = nullptr);
 
   /// Binds an initiator's socket and names its counters after it. Returns its number.
   template <typename Socket>
@@ -95,7 +95,6 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   [[nodiscard]] hw::BlockReport report() const { return core_.report(basename()); }
 
  private:
-  void take_calls();
   void end_of_elaboration() override;
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   void tell(const BusTransaction& transaction, const std::string& initiator) const {

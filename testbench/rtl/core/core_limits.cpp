@@ -21,8 +21,7 @@ constexpr std::array<std::string_view, 28> kBuiltKeys = {
     "scratchpad.ports",       "accumulator.kib",       "accumulator.banks", "accumulator.ports",
     "postop.lanes",           "postop.row_statistics", "dma.request_bytes", "dma.outstanding_reads",
     "dma.outstanding_writes", "dma.row_bytes",         "bus.width_bytes",   "l2.kib",
-    "memory.model",           "tlb.entries",           "unroller.loops",
-    "noc.columns"};
+    "memory.model",           "tlb.entries",           "unroller.loops",    "noc.columns"};
 
 /// Columns of a row that a row-wise unit takes: MaxCols of rtl/common/systole_pkg.sv.
 constexpr std::uint32_t kRowColumns = 65'536;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-/// A mesh cycle by cycle and byte by byte, written from the definition of cut-through switching with
-/// XY routing and without calendars: the reference of hw/noc/mesh.h.
+/// A mesh cycle by cycle and byte by byte, written from the definition of cut-through switching
+/// with XY routing and without calendars: the reference of hw/noc/mesh.h.
 namespace systole::test {
 
 struct ByteMesh {

@@ -77,7 +77,9 @@ std::vector<Mesh::Passage> send_all(Mesh& mesh, const MeshCase& of,
 
 /// The formula of the latency without contention, from coordinates.
 std::uint64_t zero_load(const MeshCase& mesh, const ByteMesh::Packet& packet) {
-  const auto apart = [](std::uint32_t a, std::uint32_t b) { return std::max(a, b) - std::min(a, b); };
+  const auto apart = [](std::uint32_t a, std::uint32_t b) {
+    return std::max(a, b) - std::min(a, b);
+  };
   const std::uint32_t columns = mesh.noc.columns;
   const std::uint32_t hops = apart(packet.from % columns, packet.to % columns) +
                              apart(packet.from / columns, packet.to / columns);
@@ -105,8 +107,8 @@ TEST(Mesh, TakesTheLatencyOfTheFormulaAndOfTheReferenceWithoutContention) {
   }
 }
 
-// The reference gives a link to whoever comes first, the model to whoever called first, if no gap is
-// long enough. Packets of one sender to one receiver come and call in the same order.
+// The reference gives a link to whoever comes first, the model to whoever called first, if no gap
+// is long enough. Packets of one sender to one receiver come and call in the same order.
 TEST(Mesh, QueuesThePacketsOfOneWayAsTheReferenceDoes) {
   Random random(2);
   for (int i = 0; i < 100; ++i) {
@@ -141,8 +143,9 @@ struct LoadRatios {
   [[nodiscard]] double mean() const { return sum / count; }
 };
 
-// The reference lets a packet pass that comes before one which called first. So under load the model
-// is pessimistic, the more so the busier the busiest link is: figures are in docs/blocks/noc.md.
+// The reference lets a packet pass that comes before one which called first. So under load the
+// model is pessimistic, the more so the busier the busiest link is: figures are in
+// docs/blocks/noc.md.
 TEST(Mesh, IsNearTheReferenceUnderLoad) {
   Random random(3);
   LoadRatios quarter, half, full, ends;
@@ -214,9 +217,9 @@ TEST(Mesh, RoutesAlongTheRowFirst) {
     for_each_link(noc, from, to, [&](const MeshLink& link) { text += name_of(noc, link) + " "; });
     return text;
   };
-  EXPECT_EQ(way(0, 8), "link0_0_east link1_0_east link2_0_south link2_1_south ");
-  EXPECT_EQ(way(8, 0), "link2_2_west link1_2_west link0_2_north link0_1_north ");
-  EXPECT_EQ(way(3, 1), "link0_1_east link1_1_north ");
+  EXPECT_EQ(way(0, 8), "link_0_0_east link_1_0_east link_2_0_south link_2_1_south ");
+  EXPECT_EQ(way(8, 0), "link_2_2_west link_1_2_west link_0_2_north link_0_1_north ");
+  EXPECT_EQ(way(3, 1), "link_0_1_east link_1_1_north ");
   EXPECT_EQ(way(4, 4), "");
   EXPECT_EQ(mesh_hops(noc, 0, 8), 4U);
 }
@@ -332,7 +335,7 @@ TEST(MeshNodes, SumUpTheWaysOfACore) {
       ++out[there.front()];
       ++in[back.back()];
     }
-    EXPECT_DOUBLE_EQ(ways.mean_hops, sum / machine.dram.channels);
+    EXPECT_DOUBLE_EQ(mean_hops(machine), sum / machine.dram.channels);
     EXPECT_EQ(ways.least_hops == 0, at_home);
     EXPECT_EQ(ways.exits, at_home ? 0U : out.size());
     EXPECT_EQ(ways.entries, at_home ? 0U : in.size());

@@ -100,7 +100,7 @@ TEST_F(CoresMesh, IsNeverFasterThanTheBoundOnAnyMachineByAnySplit) {
 /// Cycles in which one DMA port alone reads runs of bytes in many rows.
 std::uint64_t reading_alone(const hw::Machine& machine, bool write) {
   test::fresh_kernel();
-  tlm_model::SystemBus bus("bus", machine);
+  tlm_model::SystemBus bus("bus", machine.bus, tlm_model::make_mesh(machine));
   tlm_model::Dram dram("dram", machine.dram, false);
   tlm_model::RequestDma port("port", machine, machine.dma.outstanding_reads);
   const unsigned memory = bus.connect_target(dram.socket, 0, dram.capacity());

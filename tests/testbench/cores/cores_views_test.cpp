@@ -143,7 +143,8 @@ TEST_F(CoresViews, CoresWithoutWorkAreDone) {
   CoresOptions options;
   options.functional = options.alone = false;
   test::fresh_kernel();
-  const CoresResult result = simulate(test::plan_of(Split::kBatch, system, one), one.inputs, options);
+  const CoresResult result =
+      simulate(test::plan_of(Split::kBatch, system, one), one.inputs, options);
   EXPECT_EQ(result.cores[0].tasks, 1U);
   for (const std::size_t i : {1U, 2U}) {
     const CoreShare& core = result.cores[i];

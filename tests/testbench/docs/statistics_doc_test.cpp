@@ -19,7 +19,7 @@ using nlohmann::json;
 /// sockets are not listed one by one.
 std::string documented(const std::string& name) {
   static const std::regex part("(channel|bank)[0-9]+"), socket("^system\\..*\\.socket\\."),
-      link("^(noc\\.)?(link[0-9]+_[0-9]+|from|to)_[a-zA-Z0-9]+");
+      link("^(noc\\.)?(link_[0-9]+_[0-9]+|from|to)_[a-zA-Z0-9]+");
   const std::string any = std::regex_replace(name, link, "$1LINK");
   return std::regex_replace(std::regex_replace(any, part, "$1N"), socket, "INITIATOR.");
 }

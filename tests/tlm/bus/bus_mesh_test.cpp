@@ -36,10 +36,10 @@ TEST(BusMesh, SendsAReadAsAHeaderAndAnswersWithItsData) {
   EXPECT_EQ(mesh.send(core, route, false, 10).end, 10U + 3 * 2 + 1);
   EXPECT_EQ(mesh.answer(core, route, true, 100).end, 100U + 3 * 2 + 5);
   const auto of = values(mesh);
-  EXPECT_EQ(of.at("link0_0_east.bytes"), 8U);
-  EXPECT_EQ(of.at("link1_0_south.bytes"), 8U);
-  EXPECT_EQ(of.at("link1_1_west.bytes"), 72U);
-  EXPECT_EQ(of.at("link0_1_north.bytes"), 72U);
+  EXPECT_EQ(of.at("link_0_0_east.bytes"), 8U);
+  EXPECT_EQ(of.at("link_1_0_south.bytes"), 8U);
+  EXPECT_EQ(of.at("link_1_1_west.bytes"), 72U);
+  EXPECT_EQ(of.at("link_0_1_north.bytes"), 72U);
   EXPECT_EQ(of.at("from_core.packets"), 1U);
   EXPECT_EQ(of.at("to_core.bytes"), 72U);
   EXPECT_EQ(of.at("byte_hops"), 2U * 8 + 2 * 72);
@@ -83,8 +83,8 @@ TEST(BusMesh, SendsEachChannelTheBytesThatItHas) {
       const std::uint64_t sent = used ? bytes[channel] + machine.noc.header_bytes : 0;
       EXPECT_EQ(of.at(name + ".packets"), used ? 1U : 0U);
       EXPECT_EQ(of.at(name + ".bytes"), sent);
-      hops += sent * hw::mesh_hops(machine.noc, machine.noc.node,
-                                   hw::channel_node(machine, channel));
+      hops +=
+          sent * hw::mesh_hops(machine.noc, machine.noc.node, hw::channel_node(machine, channel));
     }
     EXPECT_EQ(passage.byte_hops, hops);
     EXPECT_EQ(passage.end, of.at("from_core.total")) << "the last of them";
