@@ -15,10 +15,10 @@
 namespace systole::hw {
 namespace {
 
-using test::between;
-using test::ByteMesh;
-using test::power_of_two;
-using test::Random;
+using systole::test::between;
+using systole::test::ByteMesh;
+using systole::test::power_of_two;
+using systole::test::Random;
 
 struct MeshCase {
   Machine::Noc noc;
