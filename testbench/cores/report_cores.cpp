@@ -10,9 +10,9 @@
 
 #include "base/printable.h"
 #include "hw/noc/mesh_nodes.h"
+#include "testbench/common/mesh_tables.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
-#include "testbench/report/report_mesh.h"
 
 namespace systole::testbench {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "base/printable.h"
 #include "hw/number/int4.h"
+#include "testbench/common/mesh_tables.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
 #include "testbench/report/operator_sums.h"
-#include "testbench/report/report_mesh.h"
 #include "testbench/report/report_model.h"
 
 namespace systole::testbench {

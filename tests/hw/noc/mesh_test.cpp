@@ -188,13 +188,15 @@ TEST(Mesh, AccountsForEveryPacketOnEveryLink) {
     const MeshCase mesh = random_mesh(random);
     const auto packets = random_packets(random, mesh, 60, 3);
     Mesh model = mesh_of(mesh);
-    std::uint64_t last = 0, hops = 0;
+    std::uint64_t last = 0, hops = 0, waits = 0;
     for (const Mesh::Passage& passage : send_all(model, mesh, packets)) {
       last = std::max(last, passage.end);
+      waits += passage.waited;
       hops += passage.byte_hops;
     }
     EXPECT_EQ(model.finish(0), last);
     std::uint64_t between_routers = 0;
+    EXPECT_EQ(model.report("noc").counters[0].value, packets.size());
     for (const BlockReport& link : model.report("noc").parts) {
       EXPECT_EQ(link.time->busy + link.time->idle, last) << link.name;
       const std::uint64_t bytes = link.counters[1].value;
@@ -202,7 +204,9 @@ TEST(Mesh, AccountsForEveryPacketOnEveryLink) {
       const std::uint32_t width = local ? mesh.local_bytes : mesh.noc.link_bytes;
       EXPECT_GE(link.time->busy * width, bytes) << link.name << ": more than its wires can";
       if (!local) between_routers += bytes;
+      waits -= link.counters[2].value;
     }
+    EXPECT_EQ(waits, 0U) << "each wait is a link's";
     EXPECT_EQ(between_routers, hops);
     if (HasFailure()) return;
   }

@@ -178,6 +178,7 @@ TEST_F(CoresProperty, GivesTheBitsOfOneCoreAndAccountsForEveryCycle) {
     for (hw::CoreSite& core : system.cores) core.link_ns = test::between(random, 0, 1) * 15;
     if (split == Split::kBatch && i % 2 == 1) {
       system.cores.back().machine = other_core(random, machine, workload.graph);
+      hw::place_cores(system);
       ++mixed;
     }
     const CorePlan plan = test::plan_of(split, system, workload);

@@ -1,4 +1,4 @@
-#include "testbench/report/report_mesh.h"
+#include "testbench/common/mesh_tables.h"
 
 #include <fmt/format.h>
 
