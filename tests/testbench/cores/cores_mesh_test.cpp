@@ -13,10 +13,9 @@
 #include "support/network/encoder_run.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/fresh_kernel.h"
+#include "support/tlm/port_alone.h"
 #include "support/tlm/systemc_test.h"
-#include "support/tlm/tlm_driver.h"
 #include "testbench/cores/cores_simulation.h"
-#include "tlm/dma/request_dma.h"
 
 /// Cores on a mesh in the place of the bus.
 namespace systole::testbench {
@@ -97,31 +96,6 @@ TEST_F(CoresMesh, IsNeverFasterThanTheBoundOnAnyMachineByAnySplit) {
   }
 }
 
-/// Cycles in which one DMA port alone reads runs of bytes in many rows.
-std::uint64_t reading_alone(const hw::Machine& machine, bool write) {
-  test::fresh_kernel();
-  tlm_model::SystemBus bus("bus", machine.bus, tlm_model::make_mesh(machine));
-  tlm_model::Dram dram("dram", machine.dram, false);
-  tlm_model::RequestDma port("port", machine, machine.dma.outstanding_reads);
-  const unsigned memory = bus.connect_target(dram.socket, 0, dram.capacity());
-  const unsigned id = bus.connect_initiator(port.socket);
-  if (bus.mesh() != nullptr) {
-    bus.mesh()->place_memory(memory);
-    bus.place_initiator(id, bus.mesh()->add_core(machine.noc.node, "core"));
-  }
-  std::uint64_t done = 0;
-  test::run_body([&] {
-    Random random(1);
-    for (int i = 0; i < 100; ++i) {
-      const std::uint64_t address = test::between(random, 0, 1 << 20);
-      const std::uint64_t bytes = test::between(random, 1, 1000);
-      done = std::max(
-          done, write ? port.write(address, nullptr, bytes) : port.read(address, nullptr, bytes));
-    }
-  });
-  return done;
-}
-
 // One node, a header on wires of its own: reads of one port take the bus's channels in the same
 // order, and an edge of the router more each way.
 TEST_F(CoresMesh, OfOneNodeIsABusWithLongerLatencies) {
@@ -136,7 +110,8 @@ TEST_F(CoresMesh, OfOneNodeIsABusWithLongerLatencies) {
     machine.noc.columns = 1;
     bus.bus.request_latency += machine.noc.hop_cycles;
     bus.bus.response_latency += machine.noc.hop_cycles;
-    EXPECT_EQ(reading_alone(machine, false), reading_alone(bus, false)) << hw::to_toml(machine);
+    EXPECT_EQ(test::cycles_of_port_alone(machine, false), test::cycles_of_port_alone(bus, false))
+        << hw::to_toml(machine);
   }
 }
 
@@ -152,14 +127,14 @@ TEST_F(CoresMesh, NeverGetsSlowerByFasterLinksForOneInitiator) {
     std::uint64_t before = 0;
     for (const std::uint32_t hop : {1U, 2U, 4U, 8U}) {
       machine.noc.hop_cycles = hop;
-      const std::uint64_t cycles = reading_alone(machine, false);
+      const std::uint64_t cycles = test::cycles_of_port_alone(machine, false);
       EXPECT_GE(cycles, before) << hop;
       before = cycles;
     }
     before = 0;
     for (const std::uint32_t width : {64U, 16U, 4U, 1U}) {
       machine.noc.link_bytes = width;
-      const std::uint64_t cycles = reading_alone(machine, false);
+      const std::uint64_t cycles = test::cycles_of_port_alone(machine, false);
       EXPECT_GE(cycles, before) << width;
       before = cycles;
     }
