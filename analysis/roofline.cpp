@@ -4,6 +4,7 @@
 #include <array>
 
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/number/int4.h"
 #include "mapper/tile/tiling.h"
 
@@ -24,7 +25,7 @@ Roofline roofline_of(const hw::Machine& machine) {
     roofline.int4_macs = hw::kInt4Pair * roofline.macs;
   }
   roofline.dram_bytes = hw::memory_rate(machine) / core;
-  roofline.bus_bytes = static_cast<double>(machine.bus.width_bytes) * machine.bus.clock_mhz / core;
+  roofline.bus_bytes = hw::port_rate(machine) * machine.bus.clock_mhz / core;
   roofline.read_bytes = window(machine.dma.outstanding_reads);
   roofline.write_bytes = window(machine.dma.outstanding_writes);
   roofline.elements = machine.postop.lanes;

@@ -15,6 +15,7 @@ constexpr std::array kCounts = {&EnergyEvents::macs,
                                 &EnergyEvents::scratchpad_bytes,
                                 &EnergyEvents::accumulator_bytes,
                                 &EnergyEvents::bus_bytes,
+                                &EnergyEvents::noc_byte_hops,
                                 &EnergyEvents::l2_bytes,
                                 &EnergyEvents::dram_bytes,
                                 &EnergyEvents::host_cycles};

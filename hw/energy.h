@@ -14,6 +14,7 @@ struct EnergyEvents {
   std::uint64_t scratchpad_bytes = 0;
   std::uint64_t accumulator_bytes = 0;
   std::uint64_t bus_bytes = 0;
+  std::uint64_t noc_byte_hops = 0;  ///< bytes of packets, headers included, times links of a mesh
   std::uint64_t l2_bytes = 0;
   std::uint64_t dram_bytes = 0;
   std::uint64_t host_cycles = 0;  ///< of its clock, in which it computed
@@ -26,10 +27,10 @@ struct EnergyEvents {
 
 /// Joules by cause; their sum is the energy of the run.
 struct EnergyReport {
-  double mac = 0, postop = 0, scratchpad = 0, accumulator = 0, bus = 0, l2 = 0, dram = 0, host = 0,
-         leakage = 0;
+  double mac = 0, postop = 0, scratchpad = 0, accumulator = 0, bus = 0, noc = 0, l2 = 0, dram = 0,
+         host = 0, leakage = 0;
   [[nodiscard]] double total() const {
-    return mac + postop + scratchpad + accumulator + bus + l2 + dram + host + leakage;
+    return mac + postop + scratchpad + accumulator + bus + noc + l2 + dram + host + leakage;
   }
 };
 
@@ -50,6 +51,7 @@ struct EnergyReport {
   report.scratchpad = joules(events.scratchpad_bytes, table.scratchpad_byte_pj);
   report.accumulator = joules(events.accumulator_bytes, table.accumulator_byte_pj);
   report.bus = joules(events.bus_bytes, table.bus_byte_pj);
+  report.noc = joules(events.noc_byte_hops, table.noc_byte_hop_pj);
   report.l2 = joules(events.l2_bytes, table.l2_byte_pj);
   report.dram = joules(events.dram_bytes, table.dram_byte_pj);
   report.host = joules(events.host_cycles, table.host_cycle_pj);

@@ -4,6 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "hw/noc/mesh_nodes.h"
+
 namespace systole::tlm_model {
 
 namespace {
@@ -30,7 +33,7 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<CorePlace> places, bool functional, bool named)
     : sc_module(name),
       named_(named || places.size() > 1),
-      bus("bus", machine.bus),
+      bus("bus", machine.bus, make_mesh(machine)),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
@@ -38,17 +41,41 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
       core(*make_cores(std::move(places), functional).core),
       interrupt(*cores.front().interrupt) {
   if (l2) l2->memory.bind(dram.socket);
-  bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
+  const unsigned memory =
+      bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
+  std::vector<unsigned> registers;
   for (BoardCore& each : cores) {
-    bus.connect_target(each.core->registers, each.registers, Core::kRegisterBytes);
+    registers.push_back(
+        bus.connect_target(each.core->registers, each.registers, Core::kRegisterBytes));
     each.core->interrupt(*each.interrupt);
+  }
+  if (bus.mesh() != nullptr) place_on_mesh(machine.noc, memory, registers);
+}
+
+void Board::place_on_mesh(const hw::Machine::Noc& noc, unsigned memory,
+                          const std::vector<unsigned>& registers) {
+  std::vector<std::uint32_t> nodes;
+  for (const BoardCore& each : cores) nodes.push_back(each.node);
+  if (const std::string problem = hw::node_problem(noc, nodes); !problem.empty()) {
+    throw hw::InputError("noc: " + problem);
+  }
+  bus.mesh()->place_memory(memory);
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    cores[i].endpoint = bus.mesh()->add_core(cores[i].node, cores[i].core->basename());
+    bus.mesh()->place(registers[i], cores[i].endpoint);
   }
 }
 
 BoardCore& Board::make_cores(std::vector<CorePlace> places, bool functional) {
   for (CorePlace& place : places) {
-    BoardCore made{nullptr,         nullptr, nullptr, Clock(place.machine.core.clock_mhz),
-                   place.registers, {}};
+    BoardCore made{nullptr,
+                   nullptr,
+                   nullptr,
+                   Clock(place.machine.core.clock_mhz),
+                   place.registers,
+                   {},
+                   place.machine.noc.node,
+                   BusMesh::kHosts};
     made.core = std::make_unique<Core>(place.name.c_str(), place.machine, std::move(place.engines),
                                        functional);
     const std::string prefix = named_ ? place.name + "_" : "";
@@ -71,10 +98,15 @@ void Board::connect_cores() {
       } else {
         each.ports.push_back(bus.connect_initiator(socket));
       }
+      bus.place_initiator(each.ports.back(), each.endpoint);
     };
     for (DmaPort* port : each.core->ports()) connect(port->socket);
     if (each.core->loops) connect(each.core->loops->socket);
   }
+}
+
+std::uint64_t Board::byte_hops(unsigned initiator) const {
+  return bus.core().initiators().at(initiator).byte_hops;
 }
 
 Board::Traffic Board::core_traffic(std::size_t index) const {
@@ -127,7 +159,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
   connect_cores();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     Host& each = *hosts[i];
-    if (each.compute) bus.connect_initiator(each.compute->lines.socket);
+    if (each.compute) lines_.push_back(bus.connect_initiator(each.compute->lines.socket));
     each.interrupt(*cores[i].interrupt);
     each.set_functions(*software[i].functions);
     each.set_on_done([this] {
@@ -216,6 +248,7 @@ std::vector<hw::BlockReport> System::reports() {
   }
   bus.finish(now);
   result.push_back(bus.report());
+  if (bus.mesh() != nullptr) result.push_back(bus.mesh()->mesh().report("noc"));
   if (l2) {
     l2->finish(now);
     result.push_back(l2->report());
@@ -235,6 +268,7 @@ hw::EnergyEvents System::host_events() const {
     for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
     events.bus_bytes += each->compute->lines.stats().bytes;
   }
+  for (const unsigned id : lines_) events.noc_byte_hops += byte_hops(id);
   events.dram_bytes = events.bus_bytes;
   return events;
 }
@@ -263,6 +297,7 @@ hw::EnergyEvents System::core_events(std::size_t index) const {
   Core& of = *cores.at(index).core;
   add_events(of, events);
   for (const DmaPort* port : of.ports()) events.bus_bytes += port->stats().bytes;
+  for (const unsigned id : cores[index].ports) events.noc_byte_hops += byte_hops(id);
   return events;
 }
 

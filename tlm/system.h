@@ -42,6 +42,8 @@ struct BoardCore {
   Clock clock;
   std::uint64_t registers;
   std::vector<unsigned> ports;  ///< as initiators of the bus
+  std::uint32_t node;           ///< of a mesh
+  BusMesh::Endpoint endpoint;   ///< at the node
 };
 
 /// A machine but for its hosts: system bus, L2 cache, DRAM, cores.
@@ -61,7 +63,8 @@ class Board : public sc_core::sc_module {
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
         bool functional);
   /// Bus, L2 cache and DRAM of `machine`, and at least one core. `named`: what belongs to a core
-  /// has its name even if it is the only one. Throws hw::InputError if addresses overlap.
+  /// has its name even if it is the only one. Throws hw::InputError if addresses overlap, or nodes
+  /// of a mesh.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
         std::vector<CorePlace> places, bool functional, bool named = false);
 
@@ -81,10 +84,15 @@ class Board : public sc_core::sc_module {
   }
   /// Binds all ports of the cores to the bus. To be called once, after the hosts are bound.
   void connect_cores();
+  /// Of an initiator of the bus: see hw::EnergyEvents.
+  [[nodiscard]] std::uint64_t byte_hops(unsigned initiator) const;
   /// Whether what belongs to a core has its name.
   [[nodiscard]] bool named() const noexcept { return named_; }
 
  private:
+  /// Puts memory and cores on the mesh.
+  void place_on_mesh(const hw::Machine::Noc& noc, unsigned memory,
+                     const std::vector<unsigned>& registers);
   BoardCore& make_cores(std::vector<CorePlace> places, bool functional);
 };
 
@@ -155,6 +163,7 @@ class System : public Board {
   void set_counting(std::size_t index, bool on);
   void set_shared_counting(bool on, const sc_core::sc_time& now);
 
+  std::vector<unsigned> lines_;  ///< of computing hosts, as initiators of the bus
   const std::vector<const hw::MemoryImage*> images_;
   const bool functional_;
   std::size_t running_ = 0;  ///< cores, and others that use what they share

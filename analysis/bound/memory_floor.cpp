@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 
 namespace systole::analysis {
 namespace {
@@ -27,6 +28,10 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   refresh_period_ = core_cycles(times_.refi);
   if (hw::has_fixed_memory(machine)) refresh_period_ = 0;
   if (refresh_period_ <= closed_) refresh_period_ = closed_ = 0;
+  if (!hw::has_mesh(machine)) return;
+  ways_ = hw::mesh_ways(machine);
+  header_ = machine.noc.header_bytes;
+  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, machine.bus.width_bytes));
 }
 
 double MemoryFloor::core_cycles(std::uint64_t ps) const {
@@ -42,10 +47,21 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
           ? machine_.memory.latency * period - kEdgePs
           : static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
   const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
-  const double beats = std::max(1.0, bytes / bus.width_bytes);
+  const double beats =
+      std::max(1.0, packet_beats(bytes, 1.0, std::max(ways_.entries, ways_.exits)));
+  // On a mesh the other of request and answer is a header alone.
+  const double mesh = header_cycles_ == 0 ? 0
+                                          : 2.0 * (ways_.least_hops + 1) * machine_.noc.hop_cycles +
+                                                header_cycles_ - 1.0;
   const double ps =
-      (bus.request_latency + target + beats - 1.0 + bus.response_latency) * period - kEdgePs;
+      (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh) * period - kEdgePs;
   return std::max(0.0, ps * machine_.core.clock_mhz / kPsPerUs);
+}
+
+double MemoryFloor::packet_beats(double bytes, double packets, std::uint32_t links) const {
+  const double all = bytes + packets * header_;
+  const double local = all / machine_.bus.width_bytes;
+  return links == 0 ? local : std::max(local, all / links / machine_.noc.link_bytes);
 }
 
 double MemoryFloor::read_trip(double bytes) const { return trip(bytes, times_.cl); }
@@ -81,8 +97,9 @@ double MemoryFloor::port(double bytes, bool write, std::uint32_t window) const {
 }
 
 double MemoryFloor::read_beats(double bytes) const {
-  const double beats = bytes / machine_.bus.width_bytes * bus_cycle_;
-  if (cached_ || refresh_period_ == 0) return beats;
+  const double beats = packet_beats(bytes, bytes / request_, ways_.entries) * bus_cycle_;
+  // On a mesh what is in flight may take long: nothing is said of refreshes.
+  if (cached_ || refresh_period_ == 0 || header_cycles_ != 0) return beats;
   // What has left the DRAM before a refresh may follow: requests in flight of both ports.
   const double of_request = std::ceil(request_ / machine_.bus.width_bytes) * bus_cycle_;
   const double follows = 2.0 * machine_.dma.outstanding_reads * of_request;
@@ -97,12 +114,16 @@ double MemoryFloor::move(double loaded, double operands, double written, double 
   const bool shared = machine_.preop.lanes != 0;
   const double read = loaded + operands + either;
   const double by_store = std::max(read / 2, shared ? 0.0 : operands);
-  const double requests = (read + written) / request_;
+  const double reads = read / request_, writes = written / request_;
+  const double write_beats = packet_beats(written, writes, ways_.exits);
+  // Requests of reads share a link with writes, acknowledgements of these one with read data.
+  const double sent = write_beats + reads * header_cycles_;
+  const double received = read_beats(read) + writes * header_cycles_ * bus_cycle_;
+  const double requests = reads + writes;
   return std::max({port(loaded, false, dma.outstanding_reads),
                    port(by_store, false, dma.outstanding_reads),
-                   port(written, true, dma.outstanding_writes), read_beats(read),
-                   written / machine_.bus.width_bytes * bus_cycle_, requests * bus_cycle_,
-                   cached_ ? 0.0 : memory(read, written)});
+                   port(written, true, dma.outstanding_writes), received, sent * bus_cycle_,
+                   requests * bus_cycle_, cached_ ? 0.0 : memory(read, written)});
 }
 
 }  // namespace systole::analysis

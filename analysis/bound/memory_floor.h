@@ -4,12 +4,14 @@
 
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
+#include "hw/noc/mesh_nodes.h"
 
 namespace systole::analysis {
 
 /// What the way to memory takes at least, whatever is moved in which order: the contracts of
-/// tlm/dma/dma_port.h, tlm/bus/bus_core.h and hw/memory/dram_timing.h with nothing in the way and
-/// every row open. All results are cycles of the core.
+/// tlm/dma/dma_port.h, tlm/bus/bus_core.h, hw/noc/mesh.h and hw/memory/dram_timing.h with nothing
+/// in the way and every row open. On a mesh the core is at noc.node. All results are cycles of the
+/// core.
 class MemoryFloor {
  public:
   explicit MemoryFloor(const hw::Machine& machine);
@@ -32,6 +34,9 @@ class MemoryFloor {
   [[nodiscard]] double memory(double read, double written) const;
   [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
   [[nodiscard]] double read_beats(double bytes) const;
+  /// Bus cycles that packets with so many bytes take on the wires of a port, and on so many links
+  /// of a mesh side by side.
+  [[nodiscard]] double packet_beats(double bytes, double packets, std::uint32_t links) const;
   [[nodiscard]] double core_cycles(std::uint64_t ps) const;
 
   hw::Machine machine_;
@@ -41,6 +46,9 @@ class MemoryFloor {
   double request_;             ///< bytes of a request at most
   double refresh_period_ = 0;  ///< 0: no refresh
   double closed_ = 0;          ///< of each period: no data move to or from the DRAM
+  hw::MeshWays ways_;          ///< of a mesh
+  double header_ = 0;          ///< bytes
+  double header_cycles_ = 0;   ///< of a packet without data; 0: no mesh
 };
 
 }  // namespace systole::analysis

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/ring/ring_map.h"
 
 namespace systole::hw {
@@ -17,8 +18,11 @@ constexpr std::array<std::string_view, 13> kCoreSections = {
 constexpr std::array<std::string_view, 8> kRingSections = {"core", "dfx",  "matrix", "vector",
                                                            "hbm",  "ring", "pcie",   "backend"};
 
-constexpr std::array<std::string_view, 6> kBlockNames = {"bus",  "dram",   "l2",
-                                                         "host", "memory", "system"};
+constexpr std::array<std::string_view, 7> kBlockNames = {"bus", "dram",   "l2",    "host",
+                                                         "noc", "memory", "system"};
+
+/// Where a core is does not change what it runs.
+constexpr std::string_view kNodeKey = "noc.node";
 
 std::uint64_t memory_bytes(const Machine& machine) { return std::uint64_t{machine.dram.mib} << 20; }
 
@@ -116,6 +120,7 @@ CoreSystem equal_cores(const Machine& machine, std::size_t count) {
     const std::string name = count == 1 ? "core" : "core" + std::to_string(i);
     system.cores.push_back({name, machine, default_registers(i), 0});
   }
+  place_cores(system);
   return system;
 }
 
@@ -165,10 +170,36 @@ std::string address_problem(const CoreSystem& system, std::size_t index) {
   return {};
 }
 
+void place_cores(CoreSystem& system) {
+  if (!has_mesh(system.machine)) return;
+  std::uint32_t next = system.machine.noc.node;
+  for (CoreSite& core : system.cores) {
+    if (!is_ring(core)) core.machine.noc.node = core.node.value_or(next);
+    ++next;
+  }
+}
+
+std::string mesh_problem(const CoreSystem& system) {
+  if (!has_mesh(system.machine)) {
+    const auto placed = std::find_if(system.cores.begin(), system.cores.end(),
+                                     [](const CoreSite& core) { return core.node.has_value(); });
+    if (placed == system.cores.end()) return {};
+    return "found node = " + std::to_string(*placed->node) + " of " + placed->name +
+           " and noc.columns = 0, expected a mesh";
+  }
+  if (ring_of(system) != nullptr) {
+    return "found noc.columns = " + std::to_string(system.machine.noc.columns) +
+           ", expected 0 beside a ring";
+  }
+  std::vector<std::uint32_t> nodes;
+  for (const CoreSite& core : system.cores) nodes.push_back(core.machine.noc.node);
+  return node_problem(system.machine.noc, nodes);
+}
+
 bool same_keys(const Machine& a, const Machine& b) {
   const std::vector<MachineKey>& keys = machine_keys();
   return std::all_of(keys.begin(), keys.end(), [&](const MachineKey& key) {
-    return section_of(key.path).empty() || key.get(a) == key.get(b);
+    return section_of(key.path).empty() || key.path == kNodeKey || key.get(a) == key.get(b);
   });
 }
 

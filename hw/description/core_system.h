@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct CoreSite {
   Machine machine;
   std::uint64_t registers = 0;  ///< byte address on the bus; of a ring: its window (ring_map.h)
   std::uint32_t link_ns = 0;    ///< of a request, and of its answer, between its ports and the bus
+  std::optional<std::uint32_t> node = {};  ///< of a mesh, if its table has one
 };
 
 struct CoreSystem {
@@ -78,8 +80,15 @@ struct AddressRange {
 /// core before it, or pass the end of the address space. Empty: nothing.
 [[nodiscard]] std::string address_problem(const CoreSystem& system, std::size_t index);
 
-/// Whether both machines run the same program in the same cycles: all their keys but the name are
-/// equal.
+/// Puts each tile core of a system with a mesh at its node, noc.node of its machine: that of its
+/// table, else as many after noc.node of the system as it has cores before it.
+void place_cores(CoreSystem& system);
+/// What is wrong with the nodes of cores after place_cores(), or with a mesh beside a ring. Empty:
+/// nothing.
+[[nodiscard]] std::string mesh_problem(const CoreSystem& system);
+
+/// Whether both machines run the same program: all their keys but the name and noc.node are equal.
+/// They take the same cycles but for the ways to memory on a mesh.
 [[nodiscard]] bool same_keys(const Machine& a, const Machine& b);
 
 }  // namespace systole::hw

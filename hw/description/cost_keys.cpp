@@ -41,6 +41,9 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
                                   "byte that a bank of the L2 cache reads or writes", kCacti),
       energy<&Energy::bus_byte_pj>("energy.bus_byte_pj", "pJ", "byte over the system bus",
                                    "assumed: the survey gives no figure for wires"),
+      energy<&Energy::noc_byte_hop_pj>("energy.noc_byte_hop_pj", "pJ",
+                                       "byte of a packet through a router and over a link (noc)",
+                                       "no figure at 45 nm"),
       energy<&Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", "DRAM byte read or written",
                                     "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
       energy<&Energy::host_cycle_pj>(

@@ -22,7 +22,8 @@ namespace {
 
 using Place = toml::source_position;
 
-constexpr std::string_view kCore = "core", kUse = "use", kKind = "kind", kRegisters = "registers";
+constexpr std::string_view kCore = "core", kUse = "use", kKind = "kind", kRegisters = "registers",
+                           kNode = "node";
 /// A kind of core, with attention engines, and the preset of one.
 constexpr std::string_view kEngines = "vitcod";
 /// A ring of FP16 cores, the preset of one, and the key of what each has of the memory.
@@ -30,7 +31,7 @@ constexpr std::string_view kRing = "ring", kRingPreset = "dfx", kDdrMib = "ddr_m
 /// The tables of GPT-2 medium are 102 MiB.
 constexpr std::uint32_t kDefaultDdrMib = 128, kMaxDdrMib = 32768;
 constexpr std::size_t kMaxProblems = 100;  // reported one by one
-constexpr std::int64_t kMaxLinkNs = 1'000'000;
+constexpr std::int64_t kMaxLinkNs = 1'000'000, kMaxNode = 255;
 
 /// Whether its core is one of tiles.
 bool has_tiles(const Machine& machine) {
@@ -117,6 +118,10 @@ class MachineReader {
       }
     }
     if (!problems_.empty()) return;
+    place_cores(system);
+    if (const std::string problem = mesh_problem(system); !problem.empty()) {
+      add(tables.source().begin, kCore, problem);
+    }
     if (const std::string problem = ring_problem(system); !problem.empty()) {
       add(tables.source().begin, kCore, problem);
     }
@@ -172,6 +177,12 @@ class MachineReader {
           refuse("a byte address on the bus");
         } else {
           core.registers = static_cast<std::uint64_t>(integer->get());
+        }
+      } else if (name == kNode) {
+        if (is_ring_ || integer == nullptr || integer->get() < 0 || integer->get() > kMaxNode) {
+          refuse(is_ring_ ? "no such key of a ring" : "a node of the mesh, from 0, row by row");
+        } else {
+          core.node = static_cast<std::uint32_t>(integer->get());
         }
       } else if (name == "link_ns") {
         if (integer == nullptr || integer->get() < 0 || integer->get() > kMaxLinkNs) {
@@ -298,7 +309,7 @@ class MachineReader {
                      joined(known));
     }
     for (const std::string_view key_name : {kUse, kKind, kRegisters}) known.push_back(key_name);
-    for (const char* const key_name : {"name", "link_ns"}) known.emplace_back(key_name);
+    for (const char* const key_name : {"name", "link_ns", "node"}) known.emplace_back(key_name);
     if (is_ring_) known.push_back(kDdrMib);
     add_unknown(place, name, "key of a core", nearest(name, known), joined(known));
   }

@@ -9,6 +9,7 @@
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
 #include "hw/memory/dram_timing.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/ring/hbm.h"
 
 namespace systole::hw {
@@ -102,6 +103,17 @@ bool pipeline_gathers(const Machine& m) {
 }
 bool ring_has_dram(const Machine& m) {
   return m.memory.model == MemoryModel::kDram || m.dfx.cores == 0;
+}
+
+bool node_is_on_the_mesh(const Machine& m) {
+  return m.noc.columns == 0 || m.noc.node < mesh_nodes(m.noc);
+}
+bool mesh_has_dram(const Machine& m) {
+  return m.noc.columns == 0 || m.memory.model == MemoryModel::kDram;
+}
+bool mesh_has_tiles(const Machine& m) {
+  return m.noc.columns == 0 ||
+         (m.dfx.cores == 0 && m.stream.units == 0 && m.dynamic.kind == DynamicKind::kNone);
 }
 
 bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }
@@ -202,6 +214,13 @@ const std::vector<MachineRule>& machine_rules() {
        "\"none\" with attention engines, a loop unroller or another core",
        split_is_of_tiles},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
+      {{"noc.node", "noc.columns", "noc.rows"},
+       "a node of the mesh, from 0, row by row",
+       node_is_on_the_mesh},
+      {{"noc.columns", "memory.model"}, "0 with a memory of fixed latency", mesh_has_dram},
+      {{"noc.columns", "dfx.cores", "stream.units", "dynamic.kind"},
+       "0, or a tile machine",
+       mesh_has_tiles},
       {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
       {{"ring.collective", "dfx.parallelism"}, "\"all-gather\" in a pipeline", pipeline_gathers},
       {{"stream.units", "stream.length"},

@@ -1,4 +1,4 @@
-/// Keys of the system bus and of what is behind it: cache and main memory.
+/// Keys of the system bus, of a mesh in its place, and of what is behind it: cache and main memory.
 
 #include <utility>
 
@@ -10,6 +10,7 @@ namespace {
 constexpr Text kJedec = "JESD79-4, DDR4-2400T";
 
 using Bus = Machine::Bus;
+using Noc = Machine::Noc;
 using L2 = Machine::L2;
 using Dram = Machine::Dram;
 using Memory = Machine::Memory;
@@ -18,6 +19,7 @@ using Memory = Machine::Memory;
 
 void append_memory_keys(std::vector<MachineKey>& keys) {
   constexpr auto kBus = &Machine::bus;
+  constexpr auto kNoc = &Machine::noc;
   constexpr auto kL2 = &Machine::l2;
   constexpr auto kDram = &Machine::dram;
   constexpr auto kMemory = &Machine::memory;
@@ -32,6 +34,19 @@ void append_memory_keys(std::vector<MachineKey>& keys) {
           "from initiator to target", kChosen),
       integer<kBus, &Bus::response_latency>("bus.response_latency", "bus cycles", 0, 1000,
           "from target back to initiator", kChosen),
+
+      integer<kNoc, &Noc::columns>("noc.columns", "routers", 0, 16,
+          "width of the mesh that takes the place of the bus's channels; 0: none", kChosen),
+      integer<kNoc, &Noc::rows>("noc.rows", "routers", 1, 16,
+          "height of the mesh", kChosen),
+      integer<kNoc, &Noc::hop_cycles>("noc.hop_cycles", "bus cycles", 1, 100,
+          "of a packet's head: through a router and over the link after it", kChosen),
+      power_of_two<kNoc, &Noc::link_bytes>("noc.link_bytes", "bytes", 1, 256,
+          "what a link between two routers moves in a cycle", "as the bus"),
+      integer<kNoc, &Noc::header_bytes>("noc.header_bytes", "bytes", 0, 64,
+          "of a packet, before its data; 0: on wires beside the data", kChosen),
+      integer<kNoc, &Noc::node>("noc.node", "", 0, 255,
+          "where the core is, row by row; of several the first, others after it", kChosen),
 
       integer<kL2, &L2::kib>("l2.kib", "KiB", 0, 1048576,
           "size of the cache between bus and DRAM; 0: none", kChosen),

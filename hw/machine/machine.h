@@ -226,6 +226,18 @@ struct Machine {
     std::uint32_t response_latency = 4;  ///< and back
   } bus;
 
+  /// A mesh of routers in the place of the bus's channels (hw/noc/mesh.h), at the bus's clock. The
+  /// keys of the bus are then those of what is at a node: its wires to the router and its
+  /// latencies.
+  struct Noc {
+    std::uint32_t columns = 0;  ///< 0: none, the bus
+    std::uint32_t rows = 1;
+    std::uint32_t hop_cycles = 2;    ///< of a head: through a router and over a link
+    std::uint32_t link_bytes = 16;   ///< what a link between routers moves in a cycle
+    std::uint32_t header_bytes = 8;  ///< of a packet, before its data
+    std::uint32_t node = 0;          ///< of the core; of several, the others are at those after it
+  } noc;
+
   /// The cache between bus and DRAM; its clock is the bus's.
   struct L2 {
     std::uint32_t kib = 0;  ///< 0: none
@@ -311,6 +323,7 @@ struct Machine {
     double accumulator_byte_pj = 0.0;  ///< 0: by size
     double l2_byte_pj = 0.0;           ///< 0: by size
     double bus_byte_pj = 1.0;          ///< assumed; Fig. 15 has no wire
+    double noc_byte_hop_pj = 0.0;      ///< no figure at 45 nm
     double dram_byte_pj = 160.0;       ///< 640 / 4
     double host_cycle_pj = 70.0;  ///< not in Fig. 15: an instruction of an in-order core (Horowitz)
     double leakage_mw = 0.0;      ///< 0: by area

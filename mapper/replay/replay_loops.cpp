@@ -4,6 +4,7 @@
 
 #include "hw/loop/loop_core.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 
 namespace systole::mapper {
 namespace {
@@ -31,6 +32,7 @@ std::uint64_t latency_of(const hw::Machine& machine) {
   if (hw::has_fixed_memory(machine)) return machine.memory.latency;
   const double ns = machine.dram.controller_ns + machine.dram.t_rcd_ns + machine.dram.t_cl_ns;
   return machine.bus.request_latency + machine.bus.response_latency +
+         static_cast<std::uint64_t>(hw::mesh_trip(machine)) +
          static_cast<std::uint64_t>(ns * machine.core.clock_mhz / 1000.0);
 }
 

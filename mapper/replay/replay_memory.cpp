@@ -6,6 +6,7 @@
 
 #include "hw/memory/dram_timing.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 
 namespace systole::mapper {
 namespace {
@@ -51,6 +52,15 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   burst_shift_ = bits_of(burst_bytes_);
   request_shift_ = bits_of(request_bytes_);
   width_shift_ = bits_of(machine.bus.width_bytes);
+  if (hw::has_mesh(machine)) {
+    header_ = machine.noc.header_bytes;
+    const hw::MeshWays ways = hw::mesh_ways(machine);
+    // Channels that answer over different links move as much together.
+    const std::uint32_t links = std::max(1U, std::min(ways.entries, ways.exits));
+    if (ways.entries != 0) {
+      width_shift_ = std::min(width_shift_, bits_of(std::uint64_t{machine.noc.link_bytes} * links));
+    }
+  }
   channel_bits_ = bits_of(dram.channels);
   group_bits_ = bits_of(dram.bank_groups);
   bank_bits_ = bits_of(dram.banks / dram.bank_groups);
@@ -85,10 +95,14 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   least_spacing_ = std::max(burst_, ccd_l_ / dram.bank_groups);
   request_latency_ = machine.bus.request_latency * bus_cycle_;
   response_latency_ = machine.bus.response_latency * bus_cycle_;
+  // Both ways are equally long; what is left of the header is where it is beside no data.
+  request_latency_ += hw::mesh_trip(machine) / 2 * bus_cycle_;
+  response_latency_ += hw::mesh_trip(machine) / 2 * bus_cycle_;
   if (machine.l2.kib != 0) response_latency_ += machine.l2.hit_latency * bus_cycle_;
   const auto bursts =
       static_cast<double>(std::max<std::uint64_t>(request_bytes_ / burst_bytes_, 1));
-  const double beats = std::ceil(static_cast<double>(request_bytes_) / machine.bus.width_bytes);
+  const double beats = std::ceil(static_cast<double>(request_bytes_ + header_) /
+                                 static_cast<double>(std::uint64_t{1} << width_shift_));
   pace_ = std::max({1.0, bus_cycle_ * beats, burst_ * bursts / dram.channels});
   latency_ = request_latency_ + controller_ + cl_ + burst_ + response_latency_;
   if (machine.tlb.entries != 0) {
@@ -121,7 +135,8 @@ double ReplayMemory::on_bus(double cycle) const noexcept {
 ReplayMemory::Shape ReplayMemory::shape(std::uint64_t address, std::uint64_t bytes) const noexcept {
   const std::uint64_t mask = request_bytes_ - 1;
   const auto beats = [&](std::uint64_t length) {
-    return (length + (std::uint64_t{1} << width_shift_) - 1) >> width_shift_;
+    if (length == 0) return std::uint64_t{0};
+    return (header_ + length + (std::uint64_t{1} << width_shift_) - 1) >> width_shift_;
   };
   const std::uint64_t first = std::min(bytes, request_bytes_ - (address & mask));
   const std::uint64_t rest = bytes - first;

@@ -15,6 +15,7 @@
 #include "hw/description/machine_text.h"
 #include "hw/energy.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
 #include "mapper/tile/tiling_energy.h"
@@ -23,10 +24,11 @@
 namespace systole::mapper {
 DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double core = machine.core.clock_mhz;
-  const double bus = machine.bus.width_bytes * static_cast<double>(machine.bus.clock_mhz) / core;
+  const double bus = hw::port_rate(machine) * machine.bus.clock_mhz / core;
   const double memory = hw::memory_rate(machine) / core;
-  const auto bus_ns = [&](std::uint32_t cycles) { return cycles * 1000.0 / machine.bus.clock_mhz; };
-  const double trip_ns = bus_ns(machine.bus.request_latency + machine.bus.response_latency);
+  const auto bus_ns = [&](double cycles) { return cycles * 1000.0 / machine.bus.clock_mhz; };
+  const double trip_ns =
+      bus_ns(machine.bus.request_latency + machine.bus.response_latency + hw::mesh_trip(machine));
   const double latency_ns = hw::has_fixed_memory(machine)
                                 ? trip_ns + bus_ns(machine.memory.latency)
                                 : trip_ns + machine.dram.controller_ns + machine.dram.t_cl_ns;

@@ -7,6 +7,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/energy.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
 
@@ -94,6 +95,8 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   events.bus_bytes = t.load_bytes + loaded + results * problem.tensor_bytes +
                      (problem.out_on_chip ? 0 : out) + commands * hw::kCommandBytes;
   events.dram_bytes = events.bus_bytes;
+  events.noc_byte_hops = static_cast<std::uint64_t>(
+      hw::mesh_byte_hops(machine, static_cast<double>(events.bus_bytes)));
   return hw::energy_of(events, machine).total();
 }
 

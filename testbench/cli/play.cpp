@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
+#include "hw/noc/mesh_nodes.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
@@ -32,6 +34,10 @@ void list_files(const PlayCommand& options, CommandFiles& files) {
 
 int run(const PlayCommand& options) {
   const hw::Machine machine = load_machine(options.machine);
+  if (hw::has_mesh(machine)) {
+    throw hw::InputError("noc.columns: found " + std::to_string(machine.noc.columns) +
+                         ", expected 0: a trace is of requests on a bus");
+  }
   const BusTrace trace = read_bus_trace(options.path, machine);
   BusTraceWriter writer(options.trace, machine);
   std::optional<Progress> bar(std::in_place, trace.transactions.size());

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "hw/noc/mesh_nodes.h"
+#include "testbench/common/mesh_tables.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
 
@@ -87,11 +89,11 @@ std::string lost_table(const std::vector<CoreShare>& cores) {
 }
 
 /// Mean bus cycles of a request, alone and together.
-std::string request_table(const std::vector<CoreShare>& cores) {
+std::string request_table(const std::vector<CoreShare>& cores, bool mesh) {
   Table table({{"core"},
                {"requests", Align::kRight},
-               {"wait for request channel", Align::kRight},
-               {"for data channel", Align::kRight},
+               {mesh ? "wait for links there" : "wait for request channel", Align::kRight},
+               {mesh ? "for links back" : "for data channel", Align::kRight},
                {"in memory", Align::kRight}});
   const auto both = [](std::uint64_t alone, const RequestTimes& of_alone, std::uint64_t together,
                        const RequestTimes& of_together) {
@@ -240,7 +242,7 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
   if (run.cores.size() > 1) {
     text += "\nCycles lost to other cores, by what the critical paths spend them on\n" +
             lost_table(run.cores) + "\nBus cycles of a request, alone -> together\n" +
-            request_table(run.cores);
+            request_table(run.cores, hw::has_mesh(run.system.machine));
   }
   text += "\n" + block_table(result.blocks);
   if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
@@ -282,8 +284,9 @@ std::string map_text(const hw::CoreSystem& system) {
                    (range.part.empty() ? "" : ": " + range.part)});
   }
   return table.text() + "\n" +
-         (system.machine.dfx.cores != 0 ? ring_bus_text(system.machine)
-                                        : system_bus_text(system.machine));
+         (system.machine.dfx.cores != 0  ? ring_bus_text(system.machine)
+          : hw::has_mesh(system.machine) ? mesh_text(system)
+                                         : system_bus_text(system.machine));
 }
 
 ordered_json map_json(const hw::CoreSystem& system) {

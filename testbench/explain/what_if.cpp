@@ -8,6 +8,7 @@
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_rules.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/explain/sampled_run.h"
 
@@ -55,6 +56,8 @@ constexpr std::array kResources = {
     Resource{"bus.clock_mhz", kMore, Acts::kBeats},
     Resource{"bus.request_latency", kLess, Acts::kMemory},
     Resource{"bus.response_latency", kLess, Acts::kMemory},
+    Resource{"noc.hop_cycles", kLess, Acts::kMemory},
+    Resource{"noc.link_bytes", kMore, Acts::kBeats},
     Resource{"tlb.entries", kMore, Acts::kMemory},
     Resource{"l2.kib", kMore, Acts::kMemory},
     Resource{"dram.channels", kMore, Acts::kMemory},
@@ -100,6 +103,7 @@ std::optional<std::uint64_t> on_path(const Explanation& why, Acts acts) {
 std::optional<hw::KeyValue> changed(const hw::Machine& machine, const Resource& resource) {
   const std::string_view section = hw::section_of(resource.key);
   if (section == (hw::has_fixed_memory(machine) ? "dram" : "memory")) return std::nullopt;
+  if (section == "noc" && !hw::has_mesh(machine)) return std::nullopt;
   if (section == "attention" && machine.attention.lines == 0) return std::nullopt;
   const hw::MachineKey& key = *hw::find_machine_key(resource.key);
   const hw::KeyValue now = key.get(machine);

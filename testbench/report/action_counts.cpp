@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/round.h"
+#include "hw/noc/mesh_nodes.h"
 #include "hw/program/bank_words.h"
 #include "hw/silicon/area.h"
 
@@ -49,12 +50,20 @@ std::string core_components(const std::string& prefix, const hw::Machine& machin
                 hw::accumulator_word_bytes(machine));
 }
 
+std::string mesh_component(const hw::Machine& machine, const hw::EnergyEvents& events) {
+  if (!hw::has_mesh(machine)) return {};
+  const std::uint32_t width = machine.noc.link_bytes;
+  return component("noc", "transfer_random", ceil_div(events.noc_byte_hops, width),
+                   fmt::format("flits of {} bytes through a router and over a link", width));
+}
+
 /// Blocks that all cores share.
 std::string shared_components(const hw::Machine& machine, const hw::EnergyEvents& events) {
   std::string text;
   if (machine.l2.kib != 0) text += memory("l2", events.l2_bytes, hw::l2_size(machine).word_bytes);
   text += component("bus", "transfer_random", ceil_div(events.bus_bytes, machine.bus.width_bytes),
                     fmt::format("beats of {} bytes", machine.bus.width_bytes)) +
+          mesh_component(machine, events) +
           memory("dram", events.dram_bytes, machine.dram.bus_bytes);
   if (events.host_cycles != 0) {
     text += component("host", "cycle", events.host_cycles, "cycles that it computes for the core");

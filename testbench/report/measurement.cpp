@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "hw/number/int4.h"
+#include "testbench/common/mesh_tables.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
@@ -35,6 +36,7 @@ ordered_json to_json(const hw::EnergyReport& energy) {
           {"scratchpad", energy.scratchpad},
           {"accumulator", energy.accumulator},
           {"bus", energy.bus},
+          {"noc", energy.noc},
           {"l2", energy.l2},
           {"dram", energy.dram},
           {"host", energy.host},
@@ -49,16 +51,19 @@ ordered_json to_json(const ClassCycles& classes) {
   return object;
 }
 
-/// The commands of an operator, and the static power while it ends. With a cache, its energy and
-/// that of DRAM are shared by bytes on the bus: what hits and what misses is not known by command.
+/// The commands of an operator, and the static power while it ends. The energy of a mesh is shared
+/// by bytes on the bus, and with a cache its energy and that of DRAM: what hits and what misses,
+/// and to which channels packets go, is not known by command.
 hw::EnergyReport operator_energy(const Measurement& measurement, const OperatorSum& sum) {
   const hw::EnergyEvents& all = measurement.result.events;
   hw::EnergyEvents events = sum.events;
   events.seconds = static_cast<double>(sum.simulated) / (measurement.machine.core.clock_mhz * 1e6);
   hw::EnergyReport report = hw::energy_of(events, measurement.machine);
-  if (measurement.machine.l2.kib == 0 || all.bus_bytes == 0) return report;
+  if (all.bus_bytes == 0) return report;
   const hw::EnergyReport whole = hw::energy_of(all, measurement.machine);
   const double share = static_cast<double>(events.bus_bytes) / static_cast<double>(all.bus_bytes);
+  report.noc = whole.noc * share;
+  if (measurement.machine.l2.kib == 0) return report;
   report.l2 = whole.l2 * share;
   report.dram = whole.dram * share;
   return report;
@@ -114,8 +119,8 @@ std::string energy_text(const Measurement& measurement) {
       {"DRAM", energy.dram},      {"scratchpad", energy.scratchpad},
       {"array", energy.mac},      {"accumulator", energy.accumulator},
       {"post-op", energy.postop}, {"bus", energy.bus},
-      {"L2", energy.l2},          {"host", energy.host},
-      {"leakage", energy.leakage}};
+      {"mesh", energy.noc},       {"L2", energy.l2},
+      {"host", energy.host},      {"leakage", energy.leakage}};
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = with_prefix(total, "J");
@@ -211,8 +216,9 @@ double Measurement::bound() const {
 hw::EnergyReport Measurement::energy() const {
   hw::EnergyReport report = hw::energy_of(result.events, machine);
   const double share = 1.0 / static_cast<double>(images());
-  for (double* cause : {&report.mac, &report.postop, &report.scratchpad, &report.accumulator,
-                        &report.bus, &report.l2, &report.dram, &report.host, &report.leakage}) {
+  for (double* cause :
+       {&report.mac, &report.postop, &report.scratchpad, &report.accumulator, &report.bus,
+        &report.noc, &report.l2, &report.dram, &report.host, &report.leakage}) {
     *cause *= share;
   }
   return report;
@@ -352,7 +358,7 @@ std::string rtl_table(const RtlReport& report) {
 
 std::string block_table(const std::vector<hw::BlockReport>& blocks) {
   Table table("block | >busy % | >idle % | >stalled % | stalled by cause (% of all time)");
-  for (const hw::BlockReport& block : hw::accounts_of(blocks)) {
+  for (const hw::BlockReport& block : hw::accounts_of(with_busiest_links(blocks))) {
     const hw::TimeAccount& account = *block.time;
     const auto share = [&](std::uint64_t time) {
       return account.total == 0 ? std::string("-")

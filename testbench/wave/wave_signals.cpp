@@ -145,6 +145,14 @@ WaveGroup transactions_group() {
           true};
 }
 
+WaveGroup mesh_group() {
+  return {"Mesh",
+          6,
+          {state("noc.link_*.state", "link *", "a packet is on the link between two routers"),
+           state("noc.from_*.state", "from *", "a packet is on the link to its router"),
+           state("noc.to_*.state", "to *", "a packet is on the link from its router")}};
+}
+
 WaveGroup dram_banks() {
   const std::string path = "dram.channel*.bank*.";
   return {"DRAM: banks",
@@ -245,6 +253,7 @@ std::vector<WaveGroup> make_groups() {
           banks("accumulator", "Accumulator", 3),
           tlb,
           bus_group(),
+          mesh_group(),
           l2,
           dram,
           transactions_group(),

@@ -21,6 +21,7 @@ ACTIONS = {
     "accumulator": {"read", "write", "idle"},
     "l2": {"read", "write", "idle"},
     "bus": {"transfer_random", "transfer_repeated", "idle"},  # wire
+    "noc": {"transfer_random", "transfer_repeated", "idle"},  # wire
     "dram": {"read", "write", "idle"},  # DRAM
     "host": {"cycle"},
 }

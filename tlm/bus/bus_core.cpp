@@ -21,12 +21,29 @@ constexpr std::uint64_t sum_of(std::uint64_t first, std::uint64_t step, std::uin
 
 }  // namespace
 
-BusCore::BusCore(const hw::Machine::Bus& params)
+BusCore::BusCore(const hw::Machine::Bus& params, std::unique_ptr<BusMesh> mesh)
     : params_(checked(params)),
       clock_(params.clock_mhz),
       request_("cycles"),
       write_data_("cycles"),
-      read_data_("cycles") {}
+      read_data_("cycles"),
+      mesh_(std::move(mesh)) {}
+
+std::uint64_t BusCore::deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
+                                       const Route& route) {
+  const BusMesh::Passage passage = mesh_->send(initiator.endpoint, route, write, grant);
+  initiator.request_wait += passage.waited;
+  initiator.byte_hops += passage.byte_hops;
+  return passage.end - 1;
+}
+
+std::uint64_t BusCore::respond_by_mesh(Initiator& initiator, std::uint64_t finished, bool read,
+                                       const Route& route) {
+  const BusMesh::Passage passage = mesh_->answer(initiator.endpoint, route, read, finished);
+  initiator.data_wait += passage.waited;
+  initiator.byte_hops += passage.byte_hops;
+  return passage.end - 1;
+}
 
 void BusCore::add_initiators(std::size_t count) {
   while (initiators_.size() < count) {
@@ -38,6 +55,7 @@ void BusCore::add_initiators(std::size_t count) {
 std::optional<std::uint64_t> BusCore::send_reads(Initiator& initiator, std::uint64_t arrival,
                                                  std::uint64_t step, std::uint64_t count,
                                                  std::uint32_t bytes) {
+  if (mesh_) return std::nullopt;  // each is a packet, and channels are at different nodes
   const std::optional<std::uint64_t> granted = request_.reserve_each(arrival, step, count, 1);
   if (!granted) return std::nullopt;
   const std::uint64_t delivered = *granted + params_.request_latency;
@@ -60,6 +78,10 @@ std::optional<std::uint64_t> BusCore::respond_to_reads(Initiator& initiator, std
 }
 
 void BusCore::finish(std::uint64_t total) {
+  if (mesh_) {
+    mesh_->mesh().finish(total);
+    return;
+  }
   total = std::max({total, request_.last_end(), write_data_.last_end(), read_data_.last_end()});
   request_.finish(total);
   write_data_.finish(total);
@@ -89,6 +111,7 @@ hw::BlockReport BusCore::report(std::string name) const {
           {"errors", "requests", "requests answered with an error", i.errors}},
          {}});
   }
+  if (mesh_) return report;
   report.parts.push_back({"request", request_.account().time(), {}, {}});
   report.parts.push_back({"write_data", write_data_.account().time(), {}, {}});
   report.parts.push_back({"read_data", read_data_.account().time(), {}, {}});

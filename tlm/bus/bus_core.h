@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/accounting.h"
 #include "base/calendar.h"
 #include "hw/machine/machine.h"
+#include "tlm/bus/bus_mesh.h"
 #include "tlm/common/time.h"
 
 namespace systole::tlm_model {
@@ -26,6 +28,10 @@ namespace systole::tlm_model {
 ///            Lp + beats - 1 cycles after the target finished
 ///     write: arrives at the target Lq + beats - 1 cycles after its request, is complete
 ///            Lp cycles after the target finished
+///
+/// A machine with a mesh has that instead: requests and answers are packets (hw/noc/mesh.h), and
+/// the latencies are those of what is at its nodes. A request arrives, and an answer is complete,
+/// Lq or Lp cycles after the cycle of its tail.
 class BusCore {
  public:
   /// What an initiator did and how long it waited for others.
@@ -35,15 +41,21 @@ class BusCore {
     std::uint64_t read_bytes = 0, written_bytes = 0;
     std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
     std::uint64_t data_wait = 0;     ///< ... a data channel
-    std::uint64_t target_time = 0;   ///< ... from the arrival at a target to its answer
-    std::uint64_t errors = 0;        ///< requests answered with an error
+    // With a mesh those two are what requests and answers wait for links.
+    std::uint64_t target_time = 0;  ///< ... from the arrival at a target to its answer
+    std::uint64_t errors = 0;       ///< requests answered with an error
+    std::uint64_t byte_hops = 0;    ///< of its packets and their answers on a mesh
+    BusMesh::Endpoint endpoint = BusMesh::kHosts;  ///< of a mesh
   };
+  using Route = BusMesh::Route;
 
-  /// Throws std::invalid_argument if the width is 0.
-  explicit BusCore(const hw::Machine::Bus& params);
+  /// With a mesh in the place of the channels, unless it is null. Throws std::invalid_argument if
+  /// the width is 0.
+  explicit BusCore(const hw::Machine::Bus& params, std::unique_ptr<BusMesh> mesh = nullptr);
 
   /// Nothing will be reserved before cycle `now` any more.
   void retire(std::uint64_t now) {
+    if (mesh_) return mesh_->mesh().retire(now);
     request_.retire(now);
     write_data_.retire(now);
     read_data_.retire(now);
@@ -54,12 +66,12 @@ class BusCore {
 
   /// Moves the data of a request that was granted at cycle `grant`, if it is a write. Returns the
   /// cycle in which it is complete at the target.
-  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, std::uint32_t bytes);
+  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, const Route& route);
 
   /// The target finished at cycle `finished`; moves the data, if it is a read. Returns the cycle in
   /// which the response is complete at the initiator.
   std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
-                        std::uint32_t bytes);
+                        const Route& route);
 
   /// What grant() and deliver() do for `count` reads of `bytes` bytes that arrive `step` cycles
   /// after each other, the first at `arrival`, if they are at the target `step` cycles after each
@@ -80,6 +92,7 @@ class BusCore {
 
   /// From bus cycle `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, std::uint64_t now) {
+    if (mesh_) return mesh_->mesh().set_counting(on, now);
     for (hw::Calendar* channel : {&request_, &write_data_, &read_data_}) {
       channel->set_counting(on, now);
     }
@@ -91,6 +104,8 @@ class BusCore {
 
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const hw::Machine::Bus& params() const noexcept { return params_; }
+  /// Null: there is none.
+  [[nodiscard]] BusMesh* mesh() const noexcept { return mesh_.get(); }
   [[nodiscard]] const hw::Calendar& request() const noexcept { return request_; }
   [[nodiscard]] const hw::Calendar& write_data() const noexcept { return write_data_; }
   [[nodiscard]] const hw::Calendar& read_data() const noexcept { return read_data_; }
@@ -109,7 +124,7 @@ class BusCore {
     return std::max<std::uint64_t>(beats(bytes), 1);
   }
 
-  /// What each initiator did, and each channel's account.
+  /// What each initiator did, and each channel's account. Links of a mesh have a report of theirs.
   [[nodiscard]] hw::BlockReport report(std::string name) const;
 
  private:
@@ -117,43 +132,58 @@ class BusCore {
     return bytes / params_.width_bytes + (bytes % params_.width_bytes != 0 ? 1 : 0);
   }
   void add_initiators(std::size_t count);
+  std::uint64_t deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
+                                const Route& route);
+  std::uint64_t respond_by_mesh(Initiator& initiator, std::uint64_t finished, bool read,
+                                const Route& route);
 
   hw::Machine::Bus params_;
   Clock clock_;
   hw::Calendar request_, write_data_, read_data_;
+  std::unique_ptr<BusMesh> mesh_;
   std::vector<Initiator> initiators_;
 };
 
 // Inline, because the bus calls them for every request.
 
 inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival) {
+  if (mesh_) return arrival;  // each request is a packet by itself
   const std::uint64_t granted = request_.reserve(arrival, 1);
   initiator.request_wait += granted - arrival;
   return granted;
 }
 
 inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant, bool write,
-                                      std::uint32_t bytes) {
-  if (!write) {
+                                      const Route& route) {
+  if (write) {
+    ++initiator.writes;
+    initiator.written_bytes += route.bytes;
+  } else {
     ++initiator.reads;
-    initiator.read_bytes += bytes;
-    initiator.target_time -= grant + params_.request_latency;
-    return grant + params_.request_latency;
+    initiator.read_bytes += route.bytes;
   }
-  ++initiator.writes;
-  initiator.written_bytes += bytes;
-  const std::uint64_t length = data_cycles(bytes);
-  const std::uint64_t begin = write_data_.reserve(grant, length);
-  initiator.data_wait += begin - grant;
-  initiator.target_time -= begin + length - 1 + params_.request_latency;
-  return begin + length - 1 + params_.request_latency;
+  std::uint64_t delivered = grant;
+  if (mesh_) {
+    delivered = deliver_by_mesh(initiator, grant, write, route);
+  } else if (write) {
+    const std::uint64_t length = data_cycles(route.bytes);
+    const std::uint64_t begin = write_data_.reserve(grant, length);
+    initiator.data_wait += begin - grant;
+    delivered = begin + length - 1;
+  }
+  delivered += params_.request_latency;
+  initiator.target_time -= delivered;
+  return delivered;
 }
 
 inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
-                                      std::uint32_t bytes) {
+                                      const Route& route) {
   initiator.target_time += finished;  // the arrival was taken off by deliver()
+  if (mesh_) {
+    return respond_by_mesh(initiator, finished, read, route) + params_.response_latency;
+  }
   if (!read) return finished + params_.response_latency;
-  const std::uint64_t length = data_cycles(bytes);
+  const std::uint64_t length = data_cycles(route.bytes);
   const std::uint64_t begin = read_data_.reserve(finished, length);
   initiator.data_wait += begin - finished;
   return begin + length - 1 + params_.response_latency;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tlm/common/time.h"
 #include "tlm/common/unbound_sockets.h"
@@ -17,8 +18,9 @@ std::string short_name(std::string socket) {
   return socket.substr(socket.find('.') + 1);
 }
 
-SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
-    : sc_module(name), core_(params) {
+SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params,
+                     std::unique_ptr<BusMesh> mesh)
+    : sc_module(name), core_(params, std::move(mesh)) {
   require_ps_resolution();
   explain_unbound_sockets();
   initiators.register_b_transport(this, &SystemBus::b_transport);
@@ -70,7 +72,8 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
     answer(answered, answered, false);
     return;
   }
-  const std::uint64_t delivered = core_.deliver(initiator, granted, write, bytes);
+  const BusCore::Route route{range->target, address - range->base, bytes};
+  const std::uint64_t delivered = core_.deliver(initiator, granted, write, route);
   delay = from_ps(clock.edge_ps(delivered) - now);
   {
     const LocalAddress local(payload, *range);
@@ -81,7 +84,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   const std::uint64_t finished = clock.cycle_from_ps(later + to_ps(delay));
   const bool ok = payload.is_response_ok();
   if (!ok) ++initiator.errors;
-  const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
+  const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), route);
   delay = from_ps(clock.edge_ps(done) - later);
   answer(delivered, done, ok);
 }
@@ -100,72 +103,71 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
   const AddressMap::Range* const range = map_.find(begin, end - begin);
   if (range == nullptr) return false;
   core_.retire(core_.clock().cycle_from(sc_core::sc_time_stamp()));
-  const bool write = payload.is_write();
-  std::vector<BusTransaction> transactions;  // a target may wait, and others call meanwhile
-  const std::uint64_t base = range->base;
-  if (batch.more != 0 && !send_in_one(batch, initiator, write)) batch.expand();
-  if (batch.more == 0) send(static_cast<std::uint32_t>(id), batch, initiator, write, transactions);
-  for (RequestBatch::Request& request : batch.requests) request.address -= base;
+  BatchCall call{static_cast<std::uint32_t>(id), *range, payload.is_write(), initiator, {}};
+  for (RequestBatch::Request& request : batch.requests) request.address -= range->base;
+  if (batch.more != 0 && !send_in_one(batch, call)) batch.expand();
+  if (batch.more == 0) send(batch, call);
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
     targets[static_cast<int>(range->target)]->b_transport(same, delay);
   });
-  for (RequestBatch::Request& request : batch.requests) request.address += base;
-  if (batch.more != 0 && !respond_in_one(batch, initiator)) batch.expand();
-  if (batch.more == 0) respond(batch, initiator, write, transactions);
+  if (batch.more != 0 && !respond_in_one(batch, call)) batch.expand();
+  if (batch.more == 0) respond(batch, call);
+  for (RequestBatch::Request& request : batch.requests) request.address += range->base;
   return true;
 }
 
-bool SystemBus::send_in_one(RequestBatch& batch, BusCore::Initiator& initiator, bool write) {
+bool SystemBus::send_in_one(RequestBatch& batch, const BatchCall& call) {
   const Clock& clock = core_.clock();
-  if (write || !observers_.empty() || !clock.divides(batch.step)) return false;
+  if (call.write || !observers_.empty() || !clock.divides(batch.step)) return false;
   RequestBatch::Request& first = batch.requests.front();
   const std::optional<std::uint64_t> delivered =
-      core_.send_reads(initiator, clock.cycle_from_ps(first.time), clock.cycles_in(batch.step),
+      core_.send_reads(call.initiator, clock.cycle_from_ps(first.time), clock.cycles_in(batch.step),
                        batch.size(), first.bytes);
   if (delivered) first.time = clock.edge_ps(*delivered);
   return delivered.has_value();
 }
 
-bool SystemBus::respond_in_one(RequestBatch& batch, BusCore::Initiator& initiator) {
+bool SystemBus::respond_in_one(RequestBatch& batch, const BatchCall& call) {
   const Clock& clock = core_.clock();
   RequestBatch::Request& first = batch.requests.front();
   if (!first.is_ok() || !clock.divides(batch.step)) return false;
   const std::optional<std::uint64_t> answered =
-      core_.respond_to_reads(initiator, clock.cycle_from_ps(first.time),
+      core_.respond_to_reads(call.initiator, clock.cycle_from_ps(first.time),
                              clock.cycles_in(batch.step), batch.size(), first.bytes);
   if (answered) first.time = clock.edge_ps(*answered);
   return answered.has_value();
 }
 
-void SystemBus::send(std::uint32_t id, RequestBatch& batch, BusCore::Initiator& initiator,
-                     bool write, std::vector<BusTransaction>& transactions) {
+void SystemBus::send(RequestBatch& batch, BatchCall& call) {
   const Clock& clock = core_.clock();
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
-    const std::uint64_t granted = core_.grant(initiator, arrival);
-    const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
+    const std::uint64_t granted = core_.grant(call.initiator, arrival);
+    const BusCore::Route route{call.range.target, request.address, request.bytes};
+    const std::uint64_t delivered = core_.deliver(call.initiator, granted, call.write, route);
     request.time = clock.edge_ps(delivered);
     if (observers_.empty()) continue;
-    transactions.push_back({request.address, arrival, granted, 0, request.bytes, id, write});
-    if (write) set_data(transactions.back(), delivered, true);
+    call.observed.push_back({request.address + call.range.base, arrival, granted, 0, request.bytes,
+                             call.id, call.write});
+    if (call.write) set_data(call.observed.back(), delivered, true);
   }
 }
 
-void SystemBus::respond(RequestBatch& batch, BusCore::Initiator& initiator, bool write,
-                        std::vector<BusTransaction>& transactions) {
+void SystemBus::respond(RequestBatch& batch, BatchCall& call) {
   const Clock& clock = core_.clock();
   for (RequestBatch::Request& request : batch.requests) {
-    const bool ok = request.is_ok(), has_data = ok && !write;
-    if (!ok) ++initiator.errors;
+    if (!request.is_ok()) ++call.initiator.errors;
+    const bool has_data = request.is_ok() && !call.write;
+    const BusCore::Route route{call.range.target, request.address, request.bytes};
     const std::uint64_t answered =
-        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
+        core_.respond(call.initiator, clock.cycle_from_ps(request.time), has_data, route);
     request.time = clock.edge_ps(answered);
     if (observers_.empty()) continue;
     BusTransaction& transaction =
-        transactions[static_cast<std::size_t>(&request - batch.requests.data())];
+        call.observed[static_cast<std::size_t>(&request - batch.requests.data())];
     transaction.answered = answered;
-    if (!write) set_data(transaction, 0, has_data);
-    tell(transaction, initiator.name);
+    if (!call.write) set_data(transaction, 0, has_data);
+    tell(transaction, call.initiator.name);
   }
 }
 
@@ -197,6 +199,36 @@ void SystemBus::set_data(BusTransaction& transaction, std::uint64_t delivered, b
                              : transaction.answered - core_.params().response_latency + 1;
 }
 
+/// A signal for each link of the mesh: busy while a packet passes.
+class SystemBus::LinkSignals final : public hw::MeshWatch {
+ public:
+  LinkSignals(SignalRecorder& recorder, const std::string& prefix, const hw::Mesh& mesh,
+              const Clock& clock)
+      : recorder_(recorder), clock_(clock) {
+    for (const hw::Mesh::Link& link : mesh.links()) {
+      signals_.push_back(link.name.empty() ? 0 : recorder.add_state(prefix + link.name + ".state"));
+    }
+  }
+
+  void take(std::size_t link, std::uint64_t begin, std::uint64_t end) override {
+    if (!recorder_.records()) return;
+    recorder_.hold(signals_[link], clock_.edge_ps(begin), clock_.edge_ps(end), wave_state("busy"));
+  }
+
+ private:
+  SignalRecorder& recorder_;
+  const Clock& clock_;
+  std::vector<SignalRecorder::Signal> signals_;  ///< by link
+};
+
+void SystemBus::watch_links(SignalRecorder& recorder) {
+  const std::string path = name();
+  const std::string prefix = path.substr(0, path.size() - std::string(basename()).size()) + "noc.";
+  hw::Mesh& mesh = core_.mesh()->mesh();
+  link_signals_ = std::make_unique<LinkSignals>(recorder, prefix, mesh, core_.clock());
+  mesh.watch(*link_signals_);
+}
+
 void SystemBus::watch(SignalRecorder& recorder) {
   struct Signals {
     SignalRecorder::Signal state, address, bytes, direction, waiting, in_flight, transactions;
@@ -217,8 +249,10 @@ void SystemBus::watch(SignalRecorder& recorder) {
                        recorder.add_signal(path + "transactions", 32, Kind::kNumber)});
   }
   recorder.name_initiators(names);
+  const bool has_channels = core_.mesh() == nullptr;
+  if (!has_channels) watch_links(recorder);
   const auto channel = [&](const char* name) {
-    return recorder.add_signal(prefix + name, 8, Kind::kLatest);
+    return has_channels ? recorder.add_signal(prefix + name, 8, Kind::kLatest) : 0;
   };
   const auto request = channel("request");
   const auto write_data = channel("write_data"), read_data = channel("read_data");
@@ -228,7 +262,7 @@ void SystemBus::watch(SignalRecorder& recorder) {
     const auto ps = [this](std::uint64_t cycle) { return core_.clock().edge_ps(cycle); };
     const std::uint64_t asked = ps(transaction.asked), granted = ps(transaction.granted);
     const std::uint64_t next = ps(transaction.granted + 1), answered = ps(transaction.answered);
-    recorder.hold(request, granted, next, transaction.initiator);
+    if (has_channels) recorder.hold(request, granted, next, transaction.initiator);
     recorder.hold(of.state, granted, next, wave_state("granted"));
     recorder.hold(of.state, next, answered, wave_state("in_flight"));
     if (asked < granted) {
@@ -243,7 +277,7 @@ void SystemBus::watch(SignalRecorder& recorder) {
     recorder.add(of.in_flight, granted, 1);
     recorder.add(of.in_flight, answered, -1);
     recorder.add(of.transactions, granted, 1);
-    if (transaction.data_cycles == 0) return;
+    if (transaction.data_cycles == 0 || !has_channels) return;
     recorder.hold(transaction.write ? write_data : read_data,
                   ps(transaction.data_end - transaction.data_cycles), ps(transaction.data_end),
                   transaction.initiator);

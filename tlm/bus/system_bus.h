@@ -4,6 +4,7 @@
 #include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <systemc>
 #include <tlm>
@@ -38,8 +39,10 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// with connect_initiator() and connect_target().
   tlm_utils::multi_passthrough_initiator_socket<SystemBus> targets{"targets"};
 
-  /// Throws std::invalid_argument on bad parameters.
-  SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params);
+  /// With a mesh in the place of the channels, unless it is null: place initiators and targets on
+  /// it. Throws std::invalid_argument on bad parameters.
+  SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params,
+            std::unique_ptr<BusMesh> mesh = nullptr);
 
   /// Binds an initiator's socket and names its counters after it. Returns its number.
   template <typename Socket>
@@ -59,6 +62,12 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
     targets.bind(socket);
     map(targets_bound_, base, size);
     return targets_bound_++;
+  }
+
+  /// Of a mesh: who is not placed is at the hosts' node. Null: there is none.
+  [[nodiscard]] BusMesh* mesh() noexcept { return core_.mesh(); }
+  void place_initiator(unsigned id, BusMesh::Endpoint endpoint) {
+    core_.initiator(id).endpoint = endpoint;
   }
 
   /// Lets target number `target` answer [base, base + size) too. Throws hw::InputError if the range
@@ -97,20 +106,30 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);
+  /// What of a batch is the same for all its requests.
+  struct BatchCall {
+    std::uint32_t id;
+    const AddressMap::Range& range;
+    bool write;
+    BusCore::Initiator& initiator;
+    std::vector<BusTransaction> observed;  ///< a target may wait, and others call meanwhile
+  };
   /// Sends all requests of a batch that stands for more, without a look at each; false, and nothing
   /// is done, if they would not stay equally long after each other.
-  bool send_in_one(RequestBatch& batch, BusCore::Initiator& initiator, bool write);
+  bool send_in_one(RequestBatch& batch, const BatchCall& call);
   /// The same of the answers.
-  bool respond_in_one(RequestBatch& batch, BusCore::Initiator& initiator);
-  void send(std::uint32_t id, RequestBatch& batch, BusCore::Initiator& initiator, bool write,
-            std::vector<BusTransaction>& transactions);
-  void respond(RequestBatch& batch, BusCore::Initiator& initiator, bool write,
-               std::vector<BusTransaction>& transactions);
+  bool respond_in_one(RequestBatch& batch, const BatchCall& call);
+  void send(RequestBatch& batch, BatchCall& call);
+  void respond(RequestBatch& batch, BatchCall& call);
+  void watch_links(SignalRecorder& recorder);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
   void invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end);
 
+  class LinkSignals;
+
   BusCore core_;
+  std::unique_ptr<hw::MeshWatch> link_signals_;
   AddressMap map_;
   std::vector<BusObserver> observers_;
   unsigned initiators_bound_ = 0;

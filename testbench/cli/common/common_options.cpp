@@ -186,6 +186,10 @@ hw::CoreSystem load_system(const MachineOptions& options, bool any_kind) {
                            ": registers: " + problem);
     }
   }
+  hw::place_cores(system);
+  if (const std::string problem = hw::mesh_problem(system); !problem.empty()) {
+    throw hw::InputError(hw::printable(options.machine) + ": noc: " + problem);
+  }
   if (const std::string problem = hw::ring_problem(system); !problem.empty()) {
     throw hw::InputError(hw::printable(options.machine) + ": core: " + problem);
   }

@@ -86,6 +86,9 @@ hw::CoreSystem system_of(const RunOptions& options) {
           fmt::format("--cores: found {}, expected 1 to {}", options.cores, hw::kMaxCores));
     }
     system = hw::equal_cores(system.machine, options.cores);
+    if (const std::string problem = hw::mesh_problem(system); !problem.empty()) {
+      throw hw::InputError(fmt::format("--cores {}: {}", options.cores, problem));
+    }
   }
   require_equal_results(hw::tiles_of(system));
   return system;

@@ -14,14 +14,14 @@ namespace systole::testbench {
 namespace {
 
 /// Keys that the gates have in one value.
-constexpr std::array<std::string_view, 27> kBuiltKeys = {
+constexpr std::array<std::string_view, 28> kBuiltKeys = {
     "core.load_queue",        "core.compute_queue",    "core.store_queue",  "core.fetch_commands",
     "core.call_cycles",       "core.loop_cycles",      "array.rows",        "array.cols",
     "array.dataflow",         "array.split",           "scratchpad.kib",    "scratchpad.banks",
     "scratchpad.ports",       "accumulator.kib",       "accumulator.banks", "accumulator.ports",
     "postop.lanes",           "postop.row_statistics", "dma.request_bytes", "dma.outstanding_reads",
     "dma.outstanding_writes", "dma.row_bytes",         "bus.width_bytes",   "l2.kib",
-    "memory.model",           "tlb.entries",           "unroller.loops"};
+    "memory.model",           "tlb.entries",           "unroller.loops",    "noc.columns"};
 
 /// Columns of a row that a row-wise unit takes: MaxCols of rtl/common/systole_pkg.sv.
 constexpr std::uint32_t kRowColumns = 65'536;

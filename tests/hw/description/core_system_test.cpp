@@ -62,6 +62,31 @@ TEST(CoreSystem, HasTheKeysOfTheFileOfAPresetAndOfEachTable) {
   EXPECT_EQ(map[2].target, "small");
 }
 
+TEST(CoreSystem, PutsCoresAtNodesOfAMesh) {
+  CoreSystem system = read(
+      "base = 'transformer'\nnoc.columns = 3\nnoc.rows = 2\nnoc.node = 1\n"
+      "[[core]]\n[[core]]\nnode = 5\n[[core]]\n");
+  const auto nodes = [&] {
+    std::vector<std::uint32_t> all;
+    for (const CoreSite& core : system.cores) all.push_back(core.machine.noc.node);
+    return all;
+  };
+  EXPECT_EQ(nodes(), (std::vector<std::uint32_t>{1, 5, 3}));
+  EXPECT_TRUE(same_keys(system.cores[0].machine, system.cores[1].machine)) << "the same program";
+  system.machine.noc.node = 2;
+  place_cores(system);
+  EXPECT_EQ(nodes(), (std::vector<std::uint32_t>{2, 5, 4})) << "after a change of a key";
+  Machine machine = system.machine;
+  machine.noc.node = 0;
+  system = equal_cores(machine, 4);
+  EXPECT_EQ(nodes(), (std::vector<std::uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(mesh_problem(system), "");
+  EXPECT_NE(mesh_problem(equal_cores(machine, 7)), "");
+  machine.noc.columns = 0;
+  system = equal_cores(machine, 2);
+  EXPECT_EQ(nodes(), (std::vector<std::uint32_t>{0, 0})) << "no mesh";
+}
+
 // As a table with `use` is, unless the machine has engines already.
 TEST(CoreSystem, AKindWithEnginesHasThoseOfItsPreset) {
   const CoreSystem system = read(
@@ -172,6 +197,15 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
        "2:7: use: found \"dfx\", whose core is of another kind, expected a tile machine"},
       {"[[core]]\nlink_ns = -1\n",
        "2:11: link_ns: found -1, expected an integer (ns, 0 to 1000000)"},
+      {"noc.columns = 2\n[[core]]\nnode = -1\n",
+       "3:8: node: found -1, expected a node of the mesh, from 0, row by row"},
+      {"[[core]]\nnode = 1\n",
+       "1:1: core: found node = 1 of core0 and noc.columns = 0, expected a mesh"},
+      {"noc.columns = 2\n[[core]]\nnode = 1\n[[core]]\n",
+       "2:1: core: found cores 0 and 1 at node 1, expected a node for each core"},
+      {"noc.columns = 2\n[[core]]\n[[core]]\n[[core]]\n",
+       "2:1: core: found core 2 of 3 at node 2, expected less than the 2 nodes of noc.columns = 2, "
+       "noc.rows = 1"},
       {"[[core]]\ndram.mib = 64\n",
        "2:1: dram: belongs to the system, expected outside the [[core]] tables, which have core, "
        "array, scratchpad, accumulator, postop, preop, datapath, attention, dma, unroller, tlb, "

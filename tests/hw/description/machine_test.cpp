@@ -125,11 +125,11 @@ TEST(MachineKeys, CoverEveryField) {
           section("datapath", &M::datapath), section("attention", &M::attention),
           section("dma", &M::dma), section("unroller", &M::unroller), section("stream", &M::stream),
           section("dynamic", &M::dynamic), section("memory", &M::memory), section("tlb", &M::tlb),
-          section("bus", &M::bus), section("l2", &M::l2), section("dram", &M::dram),
-          section("mapper", &M::mapper), section("host", &M::host), section("energy", &M::energy),
-          section("area", &M::area), section("dfx", &M::dfx), section("matrix", &M::matrix),
-          section("vector", &M::vector), section("hbm", &M::hbm), section("ring", &M::ring),
-          section("pcie", &M::pcie), section("backend", &M::backend)));
+          section("bus", &M::bus), section("noc", &M::noc), section("l2", &M::l2),
+          section("dram", &M::dram), section("mapper", &M::mapper), section("host", &M::host),
+          section("energy", &M::energy), section("area", &M::area), section("dfx", &M::dfx),
+          section("matrix", &M::matrix), section("vector", &M::vector), section("hbm", &M::hbm),
+          section("ring", &M::ring), section("pcie", &M::pcie), section("backend", &M::backend)));
 }
 
 TEST(MachineKeys, EachChangesItsOwnFieldOnly) {

@@ -123,6 +123,17 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
   machine.host.interrupt_ns = between(random, 0, 900);
 }
 
+/// A mesh with nodes for `cores` cores, 16 at most.
+inline void randomise_mesh(hw::Machine& machine, Random& random, std::uint32_t cores) {
+  hw::Machine::Noc& noc = machine.noc;
+  noc.columns = between(random, 1, 4);
+  noc.rows = between(random, (cores + noc.columns - 1) / noc.columns, 4);
+  noc.hop_cycles = between(random, 1, 6);
+  noc.link_bytes = power_of_two(random, 1, 6);
+  noc.header_bytes = between(random, 0, 16);
+  noc.node = between(random, 0, noc.columns * noc.rows - cores);
+}
+
 /// Draws until the rules between the keys hold.
 inline hw::Machine random_machine(Random& random) {
   for (;;) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -12,13 +11,12 @@
 #include "hw/description/machine_text.h"
 #include "model/graph/reference.h"
 #include "support/network/core_balance.h"
+#include "support/network/core_plans.h"
 #include "support/network/encoder_run.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/cores/cores_simulation.h"
-#include "testbench/cores/head_split.h"
-#include "testbench/cores/layer_split.h"
 #include "testbench/cores/part_recorder.h"
 #include "testbench/network/tensors.h"
 
@@ -28,10 +26,6 @@ namespace {
 
 using test::Random;
 using test::Workload;
-
-std::shared_ptr<const model::Graph> shared_graph(const Workload& workload) {
-  return {std::shared_ptr<void>(), &workload.graph};
-}
 
 /// A machine with the memory of `shared` and its own core.
 hw::Machine other_core(Random& random, const hw::Machine& shared, const model::Graph& graph) {
@@ -49,33 +43,6 @@ hw::Machine other_core(Random& random, const hw::Machine& shared, const model::G
       continue;
     }
   }
-}
-
-CorePlan batch_of(const hw::CoreSystem& system, const Workload& workload) {
-  std::vector<CoreSubject> subjects;
-  for (std::size_t i = 0; i < system.cores.size(); ++i) {
-    std::size_t like = 0;
-    while (!hw::same_keys(system.cores[like].machine, system.cores[i].machine)) ++like;
-    if (like < i) {
-      subjects.push_back(subjects[like]);
-      continue;
-    }
-    subjects.push_back({shared_graph(workload), std::make_shared<mapper::Mapping>(mapper::map_graph(
-                                                    workload.graph, system.cores[i].machine))});
-  }
-  return plan_batch(system, subjects, workload.inputs.size());
-}
-
-CorePlan plan_of(Split split, const hw::CoreSystem& system, const Workload& workload) {
-  switch (split) {
-    case Split::kBatch:
-      return batch_of(system, workload);
-    case Split::kLayers:
-      return plan_layers(system, shared_graph(workload), workload.inputs.size());
-    case Split::kHeads:
-      break;
-  }
-  return plan_heads(system, shared_graph(workload), workload.inputs.size());
 }
 
 CoresResult run(const CorePlan& plan, const Workload& workload, const CoresOptions& options) {
@@ -190,6 +157,7 @@ void expect_events(const CoresResult& result) {
   EXPECT_EQ(sum.scratchpad_bytes, result.events.scratchpad_bytes);
   EXPECT_EQ(sum.accumulator_bytes, result.events.accumulator_bytes);
   EXPECT_EQ(sum.bus_bytes, result.events.bus_bytes);
+  EXPECT_EQ(sum.noc_byte_hops, result.events.noc_byte_hops);
 }
 
 class CoresProperty : public test::SystemCTest {};
@@ -197,11 +165,12 @@ class CoresProperty : public test::SystemCTest {};
 TEST_F(CoresProperty, GivesTheBitsOfOneCoreAndAccountsForEveryCycle) {
   const Workload workload = test::encoder_workload({2, 32, 4, 64, true}, 13, 4);
   const auto expected = test::expected_outputs(workload);
-  Random random(18);
+  Random random(18), mesh_random(1);
   std::size_t mixed = 0;
   for (int i = 0; i < 12; ++i) {
     hw::Machine machine = test::random_fit(random, workload.graph).first;
     machine.dram.mib = 128;
+    if (i % 4 >= 2) test::randomise_mesh(machine, mesh_random, 4);
     SCOPED_TRACE(hw::to_toml(machine));
     const auto split = static_cast<Split>(i % 3);
     SCOPED_TRACE(name_of(split));
@@ -209,9 +178,10 @@ TEST_F(CoresProperty, GivesTheBitsOfOneCoreAndAccountsForEveryCycle) {
     for (hw::CoreSite& core : system.cores) core.link_ns = test::between(random, 0, 1) * 15;
     if (split == Split::kBatch && i % 2 == 1) {
       system.cores.back().machine = other_core(random, machine, workload.graph);
+      hw::place_cores(system);
       ++mixed;
     }
-    const CorePlan plan = plan_of(split, system, workload);
+    const CorePlan plan = test::plan_of(split, system, workload);
     CoresOptions options;
     options.check = true;
     options.tensors = kept_of(plan);
@@ -243,7 +213,7 @@ TEST_F(CoresProperty, MoreCoresAreNotSlowerForABatch) {
     options.functional = options.alone = false;
     double before = 0.0;
     for (const std::size_t cores : {1, 2, 4}) {
-      const CorePlan plan = batch_of(hw::equal_cores(machine, cores), workload);
+      const CorePlan plan = test::plan_of(Split::kBatch, hw::equal_cores(machine, cores), workload);
       const double seconds = run(plan, workload, options).seconds;
       if (cores != 1) worst = std::max(worst, seconds / before);
       if (cores != 1) {
@@ -268,7 +238,7 @@ TEST_F(CoresProperty, OneCoreTakesTheCyclesOfAMachine) {
     CoresOptions options;
     options.functional = false;
     const CoresResult result =
-        run(batch_of(hw::equal_cores(machine, 1), workload), workload, options);
+        run(test::plan_of(Split::kBatch, hw::equal_cores(machine, 1), workload), workload, options);
     EXPECT_EQ(result.cycles, machine_run.cycles);
     EXPECT_EQ(result.total_cycles, machine_run.total_cycles);
     EXPECT_EQ(result.cores.front().traffic.read_bytes, machine_run.traffic.read_bytes);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "support/network/core_plans.h"
 #include "support/network/encoder_run.h"
 #include "support/temp_directory.h"
 #include "support/text_lines.h"
@@ -17,7 +18,6 @@
 #include "support/tlm/systemc_test.h"
 #include "testbench/cores/cores_simulation.h"
 #include "testbench/cores/head_split.h"
-#include "testbench/cores/layer_split.h"
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/report/action_counts.h"
@@ -28,22 +28,6 @@ namespace systole::testbench {
 namespace {
 
 using test::Workload;
-
-std::shared_ptr<const model::Graph> graph_of(const Workload& workload) {
-  return {std::shared_ptr<void>(), &workload.graph};
-}
-
-CorePlan plan_by(Split split, const hw::CoreSystem& system, const Workload& workload) {
-  const std::size_t inferences = workload.inputs.size();
-  if (split == Split::kLayers) return plan_layers(system, graph_of(workload), inferences);
-  if (split == Split::kHeads) return plan_heads(system, graph_of(workload), inferences);
-  std::vector<CoreSubject> subjects;
-  for (const hw::CoreSite& core : system.cores) {
-    subjects.push_back({graph_of(workload), std::make_shared<mapper::Mapping>(
-                                                mapper::map_graph(workload.graph, core.machine))});
-  }
-  return plan_batch(system, subjects, inferences);
-}
 
 /// A tile core and one with attention engines, of another clock.
 hw::CoreSystem unlike_cores() {
@@ -72,7 +56,7 @@ TEST_F(CoresViews, UnlikeKindsOfCoresGiveTheSameBits) {
     system.cores[1].link_ns = split == Split::kLayers ? 0 : 15;
     CoresOptions options;
     options.check = true;
-    const CoresResult result = run(plan_by(split, system, workload), options);
+    const CoresResult result = run(test::plan_of(split, system, workload), options);
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
     for (const CoreShare& core : result.cores) {
       EXPECT_GT(core.tasks, 0U) << core.name;
@@ -92,7 +76,7 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
   const hw::CoreSystem system = unlike_cores();
   CoresOptions options;
   options.functional = options.alone = false;
-  const CorePlan plan = plan_by(Split::kLayers, system, workload);
+  const CorePlan plan = test::plan_of(Split::kLayers, system, workload);
   const CoresResult result = run(plan, options);
   const TempDirectory directory;
   std::vector<CoreCommands> cores;
@@ -159,7 +143,8 @@ TEST_F(CoresViews, CoresWithoutWorkAreDone) {
   CoresOptions options;
   options.functional = options.alone = false;
   test::fresh_kernel();
-  const CoresResult result = simulate(plan_by(Split::kBatch, system, one), one.inputs, options);
+  const CoresResult result =
+      simulate(test::plan_of(Split::kBatch, system, one), one.inputs, options);
   EXPECT_EQ(result.cores[0].tasks, 1U);
   for (const std::size_t i : {1U, 2U}) {
     const CoreShare& core = result.cores[i];
@@ -195,7 +180,7 @@ TEST_F(CoresViews, ActionCountsNameTheBlocksOfEachCore) {
   const hw::CoreSystem system = unlike_cores();
   CoresOptions options;
   options.functional = options.alone = false;
-  const CoresResult result = run(plan_by(Split::kBatch, system, workload), options);
+  const CoresResult result = run(test::plan_of(Split::kBatch, system, workload), options);
   const std::string yaml = action_counts_yaml(system, result.core_events, result.events);
   std::map<std::string, std::uint64_t> counts;
   std::istringstream in(yaml);
@@ -230,7 +215,7 @@ TEST_F(CoresViews, RtlOfEveryCoreTakesTheCyclesOfItsModel) {
     SCOPED_TRACE(name_of(split));
     CoresOptions options;
     options.alone = false;
-    const CoresResult expected = run(plan_by(split, models, workload), options);
+    const CoresResult expected = run(test::plan_of(split, models, workload), options);
     RtlReport report;
     std::set<std::size_t> asked;
     options.engines = [&](std::size_t core) {
@@ -238,7 +223,7 @@ TEST_F(CoresViews, RtlOfEveryCoreTakesTheCyclesOfItsModel) {
       return make_engines(system.cores[core].machine, {}, report);
     };
     options.check = true;
-    const CoresResult result = run(plan_by(split, system, workload), options);
+    const CoresResult result = run(test::plan_of(split, system, workload), options);
     EXPECT_EQ(result.cycles, expected.cycles);
     EXPECT_EQ(result.outputs, expected.outputs);
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;

@@ -40,10 +40,12 @@ bool begins_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// One name for all initiators, and one for all channels or banks.
+/// One name for all initiators, one for all channels or banks, and one for all links.
 std::string general_name(const std::string& part) {
-  static const std::regex initiator("^system\\..*\\.socket$"), number("^(channel|bank)[0-9]+$");
-  return std::regex_replace(std::regex_replace(part, initiator, "INITIATOR"), number, "$1N");
+  static const std::regex initiator("^system\\..*\\.socket$"), number("^(channel|bank)[0-9]+$"),
+      link("^(link_[0-9]+_[0-9]+|from|to)_[a-z0-9]+$");
+  const std::string name = std::regex_replace(part, initiator, "INITIATOR");
+  return std::regex_replace(std::regex_replace(name, number, "$1N"), link, "LINK");
 }
 
 /// Rows of unlike lines, and parts after their block.

@@ -139,10 +139,9 @@ Tables report_tables() {
   return tables;
 }
 
-/// Of a core with a loop unroller and a memory of fixed latency, in a separate process too.
-Tables loop_tables() {
-  const Bytes text = run_in_child([] {
-    const hw::Machine machine = hw::find_machine("gemmini-bare");
+/// Of these blocks of a machine, in a separate process too.
+Tables block_tables(const hw::Machine& machine, const std::set<std::string>& blocks) {
+  const Bytes text = run_in_child([&] {
     const MatmulShape shape{16, 16, 16};
     const model::Graph graph = make_matmul_graph(shape, machine.datapath, false);
     const SimulationResult result =
@@ -150,13 +149,22 @@ Tables loop_tables() {
                  {matmul_input(shape)}, {});
     nlohmann::json tables;
     for (const hw::BlockReport& report : result.blocks) {
-      if (report.name != "loops" && report.name != "memory") continue;
+      if (blocks.count(report.name) == 0) continue;
       tables["counters " + report.name] = counters_table(report);
       tables["stalls " + report.name] = stalls_table(report);
     }
     return nlohmann::json::to_msgpack(tables);
   });
   return nlohmann::json::from_msgpack(text).get<Tables>();
+}
+
+/// Of a core with a loop unroller and a memory of fixed latency.
+Tables loop_tables() { return block_tables(hw::find_machine("gemmini-bare"), {"loops", "memory"}); }
+
+Tables mesh_tables() {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.noc.columns = machine.noc.rows = 2;
+  return block_tables(machine, {"noc"});
 }
 
 /// Of a streaming core.
@@ -199,6 +207,7 @@ TEST(Docs, ShowTheCountersAndStallCausesOfARunAndNothingUnknown) {
   // First: a copy of this process must not have simulated yet.
   Tables tables = ring_tables();
   tables.merge(loop_tables());
+  tables.merge(mesh_tables());
   tables.merge(stream_tables());
   tables.merge(report_tables());
   expect_in_pages(tables);

@@ -18,8 +18,10 @@ using nlohmann::json;
 /// Names as the documentation writes them: the numbers of channels and banks and the names of
 /// sockets are not listed one by one.
 std::string documented(const std::string& name) {
-  static const std::regex part("(channel|bank)[0-9]+"), socket("^system\\..*\\.socket\\.");
-  return std::regex_replace(std::regex_replace(name, part, "$1N"), socket, "INITIATOR.");
+  static const std::regex part("(channel|bank)[0-9]+"), socket("^system\\..*\\.socket\\."),
+      link("^(noc\\.)?(link_[0-9]+_[0-9]+|from|to)_[a-zA-Z0-9]+");
+  const std::string any = std::regex_replace(name, link, "$1LINK");
+  return std::regex_replace(std::regex_replace(any, part, "$1N"), socket, "INITIATOR.");
 }
 
 void collect(const json& value, std::set<std::string>& names) {
@@ -56,6 +58,7 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
             "--d", "8", "--ffn", "16", "--rtl", "core", "--json"},
            {"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--cores", "2", "--functional",
             "off", "--json"},
+           {"matmul", "16x16x16", "-m", "tiny", "--set", "noc.columns=2", "--json"},
            {"matmul", "16x16x16", "-m", "gemmini", "--set", "dram.channels=2", "--set", "l2.kib=64",
             "--json"}}) {
     const ProgramRun run = run_systole(arguments);

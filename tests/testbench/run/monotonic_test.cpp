@@ -10,12 +10,8 @@
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_rules.h"
 #include "support/network/encoder_run.h"
-#include "support/tlm/fresh_kernel.h"
+#include "support/tlm/port_alone.h"
 #include "support/tlm/systemc_test.h"
-#include "support/tlm/tlm_driver.h"
-#include "tlm/bus/system_bus.h"
-#include "tlm/dma/request_dma.h"
-#include "tlm/memory/dram.h"
 
 /// The same program on machines with less and less of one thing.
 namespace systole::testbench {
@@ -105,28 +101,6 @@ class MonotonicTest : public test::SystemCTest {
   }
 };
 
-/// Cycles in which one DMA port alone reads, or writes, runs of bytes in many rows.
-std::uint64_t alone(const hw::Machine& machine, bool write) {
-  test::fresh_kernel();
-  tlm_model::SystemBus bus("bus", machine.bus);
-  tlm_model::Dram dram("dram", machine.dram, false);
-  tlm_model::RequestDma port(
-      "port", machine, write ? machine.dma.outstanding_writes : machine.dma.outstanding_reads);
-  bus.connect_target(dram.socket, 0, dram.capacity());
-  bus.connect_initiator(port.socket);
-  std::uint64_t done = 0;
-  test::run_body([&] {
-    test::Random random(1);
-    for (int i = 0; i < 100; ++i) {
-      const std::uint64_t address = test::between(random, 0, 1 << 20);
-      const std::uint64_t bytes = test::between(random, 1, 1000);
-      done = std::max(
-          done, write ? port.write(address, nullptr, bytes) : port.read(address, nullptr, bytes));
-    }
-  });
-  return done;
-}
-
 TEST_F(MonotonicTest, LessIsNeverFasterForOneInitiator) {
   const std::vector<std::string> exact = {"DRAM transfers", "DRAM CL",     "DRAM controller",
                                           "bus width",      "bus latency", "outstanding reads"};
@@ -139,7 +113,7 @@ TEST_F(MonotonicTest, LessIsNeverFasterForOneInitiator) {
         hw::Machine machine = hw::find_machine(name);
         machine.dram.t_refi_ns = 0;  // whether a run meets one more refresh is a matter of luck
         knob.set(machine, value);
-        const std::uint64_t cycles = alone(machine, false);
+        const std::uint64_t cycles = test::cycles_of_port_alone(machine, false);
         EXPECT_GE(cycles, before) << "at " << value;
         before = cycles;
         if (first == 0) first = cycles;
@@ -155,7 +129,7 @@ TEST_F(MonotonicTest, FewerWritesInFlightAreNeverFasterForOneInitiator) {
     hw::Machine machine = hw::find_machine("gemmini");
     machine.dram.t_refi_ns = 0;
     machine.dma.outstanding_writes = outstanding;
-    const std::uint64_t cycles = alone(machine, true);
+    const std::uint64_t cycles = test::cycles_of_port_alone(machine, true);
     EXPECT_GE(cycles, before) << outstanding;
     before = cycles;
     if (first == 0) first = cycles;
