@@ -69,7 +69,8 @@ std::vector<model::TensorData> memory_tensors(const Mapping& mapping) {
 ordered_json to_json(const TensorPlace& place) {
   return {{"name", place.name},       {"type", hw::name_of(place.type)},
           {"address", place.address}, {"pitch", place.pitch},
-          {"rows", place.rows},       {"cols", place.cols}};
+          {"rows", place.rows},       {"cols", place.cols},
+          {"int4", place.int4}};
 }
 
 ordered_json to_json(const hw::Operator& op) {
@@ -81,6 +82,7 @@ ordered_json to_json(const hw::Operator& op) {
           {"pitch", op.pitch},
           {"rows", op.rows},
           {"cols", op.cols},
+          {"int4", op.int4},
           {"panel", op.panel},
           {"macs", op.macs}};
 }
@@ -165,6 +167,7 @@ void read_fields(const Fields& in, TensorPlace& place) {
   in.get("pitch", place.pitch);
   in.get("rows", place.rows);
   in.get("cols", place.cols);
+  in.get("int4", place.int4);
 }
 
 void read_fields(const Fields& in, hw::Operator& op) {
@@ -176,6 +179,7 @@ void read_fields(const Fields& in, hw::Operator& op) {
   in.get("pitch", op.pitch);
   in.get("rows", op.rows);
   in.get("cols", op.cols);
+  in.get("int4", op.int4);
   in.get("panel", op.panel);
   in.get("macs", op.macs);
 }
@@ -325,7 +329,8 @@ class Reader {
 TensorPlace place_of(const model::Graph& graph, const Mapping& mapping, model::TensorId tensor) {
   const model::Tensor& shape = graph.tensors[tensor];
   const Location& location = mapping.tensors[tensor];
-  return {shape.name, shape.type, location.address, location.pitch, shape.rows, shape.cols};
+  return {shape.name, shape.type, location.address, location.pitch, shape.rows, shape.cols,
+          location.int4};
 }
 
 void write_program(const std::string& path, const std::string& network, const hw::Machine& machine,

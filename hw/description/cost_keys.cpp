@@ -30,6 +30,10 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
       energy<&Energy::mac_int4_pj>("energy.mac_int4_pj", "pJ",
                                    "multiply-accumulate of an int4 weight (array.split)",
                                    "0: half of energy.mac_pj (estimate)"),
+      energy<&Energy::mac_int4_int4_pj>(
+          "energy.mac_int4_int4_pj", "pJ",
+          "multiply-accumulate of an int4 activation by an int4 weight (array.split)",
+          "0: a quarter of energy.mac_pj (estimate)"),
       energy<&Energy::postop_pj>("energy.postop_pj", "pJ",
                                  "one element through one stage of the post-op chain",
                                  "survey Fig. 15 (45 nm): mult 32b 3.1 + two add 32b 0.1"),

@@ -21,9 +21,9 @@ enum class Dataflow { kWeightStationary, kOutputStationary };
 /// it is explicit.
 enum class ArrayOverlap { kNone, kPreload, kFull };
 
-/// Into what the multiplier of a PE splits (hw/array/array.h): nothing, or two of int8 by int4,
-/// which multiply a pair of int4 weights in a cycle.
-enum class ArraySplit { kNone, kWeights };
+/// Into what the multiplier of a PE splits (hw/array/array.h): nothing; two of int8 by int4, which
+/// multiply a pair of int4 weights in a cycle; or four of int4 by int4 as well.
+enum class ArraySplit { kNone, kWeights, kBoth };
 
 /// How the lines of the sparser attention engine share its K columns in the SDDMM: each line holds
 /// its own column, the longest placed first; or all hold the same and share its kept queries.
@@ -306,6 +306,7 @@ struct Machine {
   struct Energy {
     double mac_pj = 0.3;               ///< 8-bit multiply + 32-bit add: 0.2 + 0.1
     double mac_int4_pj = 0.0;          ///< int8 by int4; 0: half of mac_pj
+    double mac_int4_int4_pj = 0.0;     ///< int4 by int4; 0: a quarter of mac_pj
     double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
     double scratchpad_byte_pj = 0.0;   ///< 0: by size
     double accumulator_byte_pj = 0.0;  ///< 0: by size
