@@ -304,6 +304,7 @@ std::vector<MachineKey> make_backend_keys() {
       backend<&Backends::systolic_array>("backend.systolic_array"),
       backend<&Backends::accumulator_sram>("backend.accumulator_sram"),
       backend<&Backends::requantizer>("backend.requantizer"),
+      backend<&Backends::divider>("backend.divider"),
       backend<&Backends::i_exp>("backend.i_exp"),
       backend<&Backends::i_gelu>("backend.i_gelu"),
       backend<&Backends::softmax_unit>("backend.softmax_unit"),

@@ -324,6 +324,7 @@ struct Machine {
   struct Area {
     double pe_um2 = 1331.0;
     double split_pe_um2 = 1524.0;  ///< pe_um2 times 27065 / 23638 of one synthesis of both arrays
+    double int4_pe_um2 = 1972.0;   ///< pe_um2 times 34232 / 23101 of another one
     double sum_um2 = 1408.0;
     double stage_um2 = 13067.0;
     double gelu_um2 = 27222.0;
@@ -352,6 +353,7 @@ struct Machine {
     Backend systolic_array = Backend::kModel;
     Backend accumulator_sram = Backend::kModel;
     Backend requantizer = Backend::kModel;
+    Backend divider = Backend::kModel;
     Backend i_exp = Backend::kModel;
     Backend i_gelu = Backend::kModel;
     Backend softmax_unit = Backend::kModel;

@@ -106,9 +106,8 @@ std::vector<DramTile> operands_of(const ChainUse& use, const Program& program) {
 namespace {
 
 WrittenRows rows_after(const Chain& chain, std::uint64_t m, std::uint64_t n, bool int4 = false) {
-  if (int4) return {m, int4_pairs(n)};
-  const std::uint64_t element = bytes_of(chain.out);
-  return transposes(chain) ? WrittenRows{n, m * element} : WrittenRows{m, n * element};
+  const std::uint64_t rows = transposes(chain) ? n : m, cols = transposes(chain) ? m : n;
+  return {rows, int4 ? int4_pairs(cols) : cols * bytes_of(chain.out)};
 }
 
 }  // namespace

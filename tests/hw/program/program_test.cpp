@@ -138,6 +138,7 @@ TEST(Ranges, OfInt4ActivationsAndResultsHaveHalfOfTheBytes) {
   std::vector<Range> ranges = ranges_of(program.commands[2], program);
   EXPECT_EQ(ranges[0].end - ranges[0].begin, (matmul.m - 1) * matmul.a.pitch + 32U);
   auto& store = work_of<cmd::Store>(program, 3);
+  program.chains[store.chain.chain].out = DType::kS8;
   const std::uint64_t whole = written_rows(store, program).bytes;
   store.int4 = true;
   EXPECT_EQ(written_rows(store, program).bytes, (whole + 1) / 2);
@@ -313,8 +314,9 @@ TEST(Program, Int4ActivationsAndResultsAreOfArraysThatMultiplyThem) {
   matmul.a_unsigned = false;
   auto& store = work_of<cmd::Store>(program, 3);
   store.int4 = true;
+  program.chains[store.chain.chain].out = DType::kS8;
   EXPECT_EQ(complaint_of(program, machine), "no error");
-  program.chains[store.chain.chain].out = DType::kS32;
+  program.chains[store.chain.chain].out = DType::kS16;
   EXPECT_THAT(complaint_of(program, machine), testing::HasSubstr("expected s8, row by row"));
   program.chains[store.chain.chain].out = DType::kS8;
   machine.array.split = ArraySplit::kWeights;

@@ -86,9 +86,9 @@ TEST_P(SplitArray, MultipliesEveryByteOfWeightsExactly) {
   const auto rtl = build(hw::ArrayOverlap::kFull);
   for (int byte = 0; byte < 256; ++byte) {
     for (const hw::Int4Operands int4 : widths()) {
-      Product product(4, dim(), int4.macs() * dim() + 1, random, int4);
+      // Whole pairs, as every byte is one, and most of the 65,536 pairs of bytes.
+      Product product(int4.a ? 64 : 4, dim(), int4.macs() * dim() + (int4.a ? 2 : 1), random, int4);
       std::memset(product.b.data(), byte, product.b.size());
-      // Of pairs, any byte: with four activations in each PE all 65,536 pairs of bytes come often.
       for (auto& value : product.a) {
         value = static_cast<std::int8_t>(int4.a ? random() : kEnds[random() % 4]);
       }

@@ -67,7 +67,7 @@ struct ChainRun {
 inline hw::Machine::Backends postop_blocks() {
   hw::Machine::Backends backends;
   for (hw::Backend* backend :
-       {&backends.requantizer, &backends.i_exp, &backends.i_gelu, &backends.softmax_unit,
+       {&backends.requantizer, &backends.divider, &backends.i_exp, &backends.i_gelu, &backends.softmax_unit,
         &backends.i_sqrt, &backends.layernorm_unit, &backends.postop_pipeline}) {
     *backend = hw::Backend::kRtl;
   }

@@ -61,9 +61,9 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     const std::size_t row_bytes = bytes.size() / graph.tensors[id].rows;
     for (std::size_t row = 0; row < graph.tensors[id].rows; ++row) {
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(row * row_bytes);
-      std::vector<std::uint8_t> values(begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
-      if (location.int4) values = ProgramInterpreter::in_pairs(values);
-      interpreter.dram.write(location.address + row * location.pitch, values.data(), values.size());
+      std::vector<std::uint8_t> stored(begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
+      if (location.int4) stored = ProgramInterpreter::in_pairs(stored);
+      interpreter.dram.write(location.address + row * location.pitch, stored.data(), stored.size());
     }
   }
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
