@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "mapper/group/memory_use.h"
 #include "mapper/place/placement.h"
 
@@ -9,8 +11,11 @@ namespace {
 bool reads_pairs(const model::Graph& graph, const Group& group, const model::View& view,
                  const hw::Machine& machine) {
   const MatmulAnchor* const product = group.matmul();
+  const bool is_operand =
+      std::any_of(group.tensors.begin(), group.tensors.end(),
+                  [&](const model::View& operand) { return operand.tensor == view.tensor; });
   if (product == nullptr || group.pre || product->a_unsigned || !same(view, group.a) ||
-      product->b.tensor == view.tensor || view.folded ||
+      product->b.tensor == view.tensor || is_operand || view.folded ||
       !is_int4(graph, product->b, machine)) {
     return false;
   }

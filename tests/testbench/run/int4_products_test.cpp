@@ -99,9 +99,9 @@ test::Workload int4_layers(std::uint64_t seed) {
   return workload;
 }
 
-TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
+TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeLess) {
   test::Random random(42);
-  double ratio = 0, worst = 0, off = 0;
+  double ratio = 0, worst = 0, off = 0, loaded = 0;
   int runs = 0, plain = 0;
   for (std::uint64_t seed = 0; runs < 30; ++seed) {
     const hw::Machine machine = int4_machine(random);
@@ -140,7 +140,8 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMo
     }
     EXPECT_EQ(bytes.int4_int4_macs, macs) << hw::to_toml(machine);
     EXPECT_EQ(bytes.int4_results, results);
-    EXPECT_LE(bytes.loaded, test::int4_bytes(*before).loaded) << hw::to_toml(machine);
+    loaded += static_cast<double>(bytes.loaded) /
+              static_cast<double>(test::int4_bytes(*before).loaded);
     const double of_before =
         cycles / static_cast<double>(workload.simulate(*before, halves, timing).cycles.front());
     ratio += of_before;
@@ -152,7 +153,10 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMo
   RecordProperty("worst", std::to_string(worst));
   RecordProperty("mean", std::to_string(ratio / runs));
   RecordProperty("expected_off", std::to_string(off / plain));
-  EXPECT_LT(worst, 1.02);
+  RecordProperty("loaded", std::to_string(loaded / runs));
+  EXPECT_LT(loaded / runs, 0.99);
+  // Small machines, where what now fits on chip takes the room of tiles.
+  EXPECT_LT(worst, 1.15);
   EXPECT_LT(ratio / runs, 0.95);
   EXPECT_GT(plain, 5);
   EXPECT_LT(off / plain, 0.15);
@@ -161,7 +165,7 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMo
 TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
   test::Random random(43);
   int weights = 0, both = 0, residual = 0;
-  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const bool activations = seed % 4 != 0;
     const test::Workload workload = test::random_convolutions(seed, {activations, true});
     hw::Machine machine = int4_machine(random);
@@ -191,7 +195,7 @@ TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
     }
     if (HasFailure()) break;
   }
-  EXPECT_GT(weights, 40);
+  EXPECT_GT(weights, 100);
   EXPECT_GT(both, 15);
   EXPECT_GT(residual, 3);
 }
