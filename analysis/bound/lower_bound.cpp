@@ -26,7 +26,6 @@ using model::Tensor;
 using model::TensorId;
 using model::View;
 
-
 class BoundBuilder {
  public:
   BoundBuilder(const Graph& graph, const hw::Machine& machine)
@@ -205,8 +204,7 @@ class BoundBuilder {
       }
       const double operand = tensor_operand(node);
       op.operands += operand;
-      const double bytes =
-          is_input ? static_cast<double>(bytes_of(node.in)) : once_more(node.in);
+      const double bytes = is_input ? static_cast<double>(bytes_of(node.in)) : once_more(node.in);
       once_more_[node.out.tensor] = {
           node.out, std::min(static_cast<double>(bytes_of(node.out)), bytes + operand)};
     }

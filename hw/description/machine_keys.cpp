@@ -97,8 +97,7 @@ std::vector<MachineKey> make_core_keys() {
       word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
           "how much of preload and drain overlaps with the neighbouring fold", kGemmini),
       word<kArray, &Array::split>("array.split", {"none", "weights", "both"},
-          "into what a PE's multiplier splits: nothing, two products by int4 weights, or also four "
-          "of int4 by int4", kChosen),
+          "a PE's multiplier: whole, in parts for int4 weights, or for int4 by int4", kChosen),
 
       integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
           "size of the operand memory", kGemmini),

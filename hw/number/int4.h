@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Operands of four bits that an array with a split multiplier (Machine::Array::split) multiplies as
-/// they are, several in a cycle: their range, their place in memory.
+/// Operands of four bits that an array with a split multiplier (Machine::Array::split) multiplies
+/// as they are, several in a cycle: their range, their place in memory.
 ///
 /// A pair is two neighbours along k; k may be odd, then the last pair has a zero. A pair is a byte,
 /// the first of the two in its low half. So a matrix of k x n weights is one of int4_pairs(k) x n

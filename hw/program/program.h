@@ -137,7 +137,8 @@ struct Matmul {
   [[nodiscard]] bool operator==(const Matmul& other) const {
     return m == other.m && n == other.n && k == other.k && accumulate == other.accumulate &&
            a_unsigned == other.a_unsigned && b_transposed == other.b_transposed &&
-           a_int4 == other.a_int4 && b_int4 == other.b_int4 && a == other.a && b == other.b && c == other.c;
+           a_int4 == other.a_int4 && b_int4 == other.b_int4 && a == other.a && b == other.b &&
+           c == other.c;
   }
 };
 

@@ -32,8 +32,7 @@ void check_operator(const Operator& op, const Machine& machine, std::uint64_t dr
   }
   const std::uint32_t panels = op.panel == 0 ? 1 : op.cols / op.panel;
   const std::uint32_t cols = op.int4 ? int4_pairs(op.cols) : op.cols / panels;
-  const Int128 extent =
-      (Int128{rows} * panels - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
+  const Int128 extent = (Int128{rows} * panels - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
   if (extent + op.address > size) {
     throw InputError("result at " + std::to_string(op.address) + " exceeds the " +
                      std::to_string(size) + " " + name_of(space));

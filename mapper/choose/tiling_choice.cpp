@@ -93,9 +93,11 @@ std::uint64_t bank_excess(const TiledGroup& group, const EmitTarget& to) {
     demand.add(where.address, std::uint64_t{view.rows} * where.pitch, read);
   };
   add(rings.a, plan.a.bytes, of.a, times * reads.a,
-      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{problem.a_cols(t.k)}, word), t.a_loads));
+      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{problem.a_cols(t.k)}, word),
+                   t.a_loads));
   add(rings.b, plan.b.bytes, of.matmul()->b, times * reads.b,
-      times_loaded(ceil_div(std::uint64_t{problem.b_rows(problem.k)} * problem.n, word), t.b_loads));
+      times_loaded(ceil_div(std::uint64_t{problem.b_rows(problem.k)} * problem.n, word),
+                   t.b_loads));
   if (problem.out_on_chip) {
     const Location& out = to.location(of.out);
     demand.add(out.address, std::uint64_t{of.out.rows} * out.pitch,

@@ -354,9 +354,9 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
     // Else the columns of each head begin at words.
     const std::uint32_t panel = life.panel.value_or(0);
-    const bool in_panels = residence.panels && !life.aligned && !int4[id] && panel != 0 && ring.slots == 0 &&
-                           tensor.cols % panel == 0 && life.written % panel == 0 &&
-                           machine.array.cols % panel == 0;
+    const bool in_panels = residence.panels && !life.aligned && !int4[id] && panel != 0 &&
+                           ring.slots == 0 && tensor.cols % panel == 0 &&
+                           life.written % panel == 0 && machine.array.cols % panel == 0;
     if (may_stay(id) && (life.aligned || in_panels)) {
       const std::uint32_t panels = in_panels ? tensor.cols / panel : 1;
       const std::uint32_t pitch = narrow(round_up(row_bytes / panels, word));

@@ -96,13 +96,12 @@ struct TilingProblem {
   std::uint64_t ahead_bytes = 0;     ///< of later groups' weights that come in between its tiles
 
   [[nodiscard]] auto key() const {
-    return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
-                           b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
-                           postop_interval, postop_fill, stream_bytes, in_bytes, stages,
-                           postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-                           pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed, int4.a, int4.b, out_int4,
-                           ahead_bytes);
+    return std::make_tuple(
+        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+        b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
+        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel, window,
+        window_run, b_packed, int4.a, int4.b, out_int4, ahead_bytes);
   }
   /// Columns of A and rows of B on chip, of so many of k.
   [[nodiscard]] std::uint32_t a_cols(std::uint32_t depth) const {

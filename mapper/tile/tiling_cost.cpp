@@ -103,12 +103,12 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
   shape.array_cycles = array_cycles;
   shape.b_bytes = b_bytes(t);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
-  shape.store = problem_.out_on_chip
-                    ? 0.0
-                    : time(store_rate_,
-                           problem_.m * problem_.result_bytes(problem_.n) +
-                               out * problem_.tensor_bytes,
-                           problem_.result_bytes(t.c_cols));
+  shape.store =
+      problem_.out_on_chip
+          ? 0.0
+          : time(store_rate_,
+                 problem_.m * problem_.result_bytes(problem_.n) + out * problem_.tensor_bytes,
+                 problem_.result_bytes(t.c_cols));
   const std::uint64_t results = results_of(t);
   const std::uint64_t row_cycles =
       results *
@@ -313,7 +313,7 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   const std::uint64_t sections = ceil_div(problem_.n, t.c_cols);
   const std::uint64_t last = problem_.n - (sections - 1) * t.c_cols;
   return rows * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
-                  padded(last, t.n, machine_.array.cols));
+                 padded(last, t.n, machine_.array.cols));
 }
 
 double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {

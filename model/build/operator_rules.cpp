@@ -190,9 +190,9 @@ View OperatorRules::add_table(const NetworkNode& node) {
 
 View OperatorRules::requantise(const NetworkNode& node) {
   const hw::DType to = result_type(node);
-  return builder_.stage(node.name, in(node),
-                        requantise_stage(factor(node, "factor"), result_bits(node), datapath_.rounding),
-                        to);
+  return builder_.stage(
+      node.name, in(node),
+      requantise_stage(factor(node, "factor"), result_bits(node), datapath_.rounding), to);
 }
 
 View OperatorRules::with_tensor(const NetworkNode& node, TensorStage* stage) {

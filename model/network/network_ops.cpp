@@ -193,7 +193,8 @@ std::vector<NetworkOp> make_ops() {
       {"select_row", "one row", "x [t, d] -> [1, d]", {{{"x"}}, row}, {{{"x"}}, row}},
       {"convolution",
        "the pixels under a window times weights, plus bias; of integers, times a factor per "
-       "output, in `bits` if it says so; `stride` 1, `padding` 0 and `groups` 1 where they are left out; `padding` may be "
+       "output, in `bits` if it says so; `stride` 1, `padding` 0 and `groups` 1 where they are "
+       "left out; `padding` may be "
        "[top, left, bottom, right]",
        "x [c, h, w], weight [n, c / groups, rows, cols], bias [n], multiplier [n], shift [n] -> "
        "[n, h', w']",

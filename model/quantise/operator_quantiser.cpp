@@ -105,11 +105,12 @@ class OperatorQuantiser {
     if (options_.activation_bits == kWeightBits || found == readers_.end() || is_result(node)) {
       return kWeightBits;
     }
-    const bool all = std::all_of(
-        found->second.begin(), found->second.end(), [&](const NetworkNode* const reader) {
-          if (reader->is("relu")) return bits_after(*reader) != kWeightBits;
-          return reader->is("convolution") && !is_result(*reader);
-        });
+    const bool all = std::all_of(found->second.begin(), found->second.end(),
+                                 [&](const NetworkNode* const reader) {
+                                   if (reader->is("relu"))
+                                     return bits_after(*reader) != kWeightBits;
+                                   return reader->is("convolution") && !is_result(*reader);
+                                 });
     return all ? options_.activation_bits : kWeightBits;
   }
 

@@ -62,8 +62,8 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
 /// On a streaming core.
 int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   if (options.sums || options.weight_bits != model::kWeightBits ||
-      options.activation_bits != model::kWeightBits ||
-      !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
+      options.activation_bits != model::kWeightBits || !options.machine.strategy.empty() ||
+      !options.machine.rtl.empty()) {
     throw hw::InputError(
         "--int32, --weight-bits, --activation-bits, --strategy, --rtl: not of a streaming core, "
         "which requantises and maps by itself");

@@ -121,8 +121,7 @@ model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Data
     builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n, largest_b);
   }
   // A product of two uniform operands has a third of the square of their largest value each.
-  const double deviation =
-      std::sqrt(static_cast<double>(shape.k)) * largest_a * largest_b / 3.0;
+  const double deviation = std::sqrt(static_cast<double>(shape.k)) * largest_a * largest_b / 3.0;
   model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
   if (result.bias) {
     model::StageOperands bias;

@@ -30,8 +30,8 @@ void check_program_size(const MatmulShape& shape, const hw::Machine& machine);
 
 /// What happens to the sums of a product.
 struct MatmulResult {
-  bool bias = true;           ///< a bias is added to every row
-  bool requantised = true;    ///< to s8, using most of the codes; else the result is s32
+  bool bias = true;            ///< a bias is added to every row
+  bool requantised = true;     ///< to s8, using most of the codes; else the result is s32
   hw::Int4Operands int4 = {};  ///< of which "a" and "b" are -7 to 7
 };
 

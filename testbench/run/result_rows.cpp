@@ -94,8 +94,7 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
                       reinterpret_cast<std::int8_t*>(values.data()), values.size());
     }
     visit({command.op, row, first, view.tensor,
-           begin_bytes + row * view.pitch(cols) * element + first,
-           result.int4 ? values : found});
+           begin_bytes + row * view.pitch(cols) * element + first, result.int4 ? values : found});
   }
 }
 

@@ -142,8 +142,7 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
 void StoreUnit::pack_results(const Flow& flow, std::uint64_t first, std::uint64_t rows) {
   for (std::uint8_t& value : result_) value = hw::saturate_int4(value);
   if (flow.move != nullptr) {
-    std::uint8_t* const to =
-        memory_.scratchpad.data() + flow.move->to.address + first * flow.pitch;
+    std::uint8_t* const to = memory_.scratchpad.data() + flow.move->to.address + first * flow.pitch;
     hw::pack_int4(result_.data(), flow.result->n, rows, flow.result->n, true, to, flow.pitch);
     return;
   }

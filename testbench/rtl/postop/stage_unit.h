@@ -30,16 +30,16 @@ struct RequantizerPins {
     dut->lo_i = static_cast<IData>(limits.lo);
     dut->hi_i = static_cast<IData>(limits.hi);
     const std::int32_t* const words = run.operands.parameters;
-    return run_lanes(
-        dut, run.lanes, run.tile, 1, run.pressure,
-        [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
-          const hw::Dyadic factor =
-              run.stage.operand == hw::Operand::kChannel
-                  ? hw::channel_factor(words[column], words[run.tile.cols + column])
-                  : hw::dyadic_at(run.stage, 0);
-          set_lane<32>(dut->multiplier_i, lane, static_cast<std::uint32_t>(factor.multiplier));
-          set_field<6>(dut->shift_i, lane, static_cast<unsigned>(factor.shift));
-        });
+    return run_lanes(dut, run.lanes, run.tile, 1, run.pressure,
+                     [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
+                       const hw::Dyadic factor =
+                           run.stage.operand == hw::Operand::kChannel
+                               ? hw::channel_factor(words[column], words[run.tile.cols + column])
+                               : hw::dyadic_at(run.stage, 0);
+                       set_lane<32>(dut->multiplier_i, lane,
+                                    static_cast<std::uint32_t>(factor.multiplier));
+                       set_field<6>(dut->shift_i, lane, static_cast<unsigned>(factor.shift));
+                     });
   }
 };
 
@@ -69,8 +69,8 @@ struct DividerPins {
         return static_cast<std::int32_t>(run.operands.row_statistics[row]);
       case hw::Operand::kTensor: {
         const hw::TensorRows& tensor = run.operands.tensors[0];
-        const auto* const at = static_cast<const unsigned char*>(tensor.data) +
-                               row * tensor.pitch + column * hw::bytes_of(run.stage.tensor);
+        const auto* const at = static_cast<const unsigned char*>(tensor.data) + row * tensor.pitch +
+                               column * hw::bytes_of(run.stage.tensor);
         std::int32_t word = 0;
         hw::row::widen(at, run.stage.tensor, &word, 1);
         return word;
@@ -130,13 +130,13 @@ struct LayerNormPins {
     dut->shift_i = static_cast<CData>(factors.shift);
     dut->lo_i = static_cast<IData>(limits.lo);
     dut->hi_i = static_cast<IData>(limits.hi);
-    return run_lanes(
-        dut, run.lanes, run.tile, 3, run.pressure,
-        [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
-          set_lane<32>(dut->multiplier_i, lane,
-                       static_cast<std::uint32_t>(factors.multipliers[column]));
-          set_lane<32>(dut->addend_i, lane, static_cast<std::uint32_t>(factors.biases[column]));
-        });
+    return run_lanes(dut, run.lanes, run.tile, 3, run.pressure,
+                     [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
+                       set_lane<32>(dut->multiplier_i, lane,
+                                    static_cast<std::uint32_t>(factors.multipliers[column]));
+                       set_lane<32>(dut->addend_i, lane,
+                                    static_cast<std::uint32_t>(factors.biases[column]));
+                     });
   }
 };
 

@@ -7,7 +7,8 @@
 
 #include "hw/kernel/gemm.h"
 
-/// Products of int4 weights and activations, against sums of integers that know nothing of their expansion.
+/// Products of int4 weights and activations, against sums of integers that know nothing of their
+/// expansion.
 namespace systole::hw {
 namespace {
 

@@ -68,8 +68,9 @@ struct Product {
 
 inline std::string text_of(const hw::GemmArgs& args) {
   return std::to_string(args.m) + " x " + std::to_string(args.n) + " x " + std::to_string(args.k) +
-         (args.b_int4 ? ", int4" : "") + (args.a_int4 ? " by int4" : "") + (args.a_unsigned ? ", unsigned" : "") +
-         (args.b_transposed ? ", transposed" : "") + (args.accumulate ? ", accumulating" : "");
+         (args.b_int4 ? ", int4" : "") + (args.a_int4 ? " by int4" : "") +
+         (args.a_unsigned ? ", unsigned" : "") + (args.b_transposed ? ", transposed" : "") +
+         (args.accumulate ? ", accumulating" : "");
 }
 
 inline void expect_contract(const hw::ArrayCycles& contract, const SystolicArrayRtl::Cycles& run) {

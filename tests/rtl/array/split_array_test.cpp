@@ -150,8 +150,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SplitArray,
                                   (tested.param.split == kOfBoth ? "Both" : "Weights");
                          });
 
-/// A fold of four rows of weights, two bytes of each column, and rows of eight bytes of activations:
-/// int8 by int8 of the first bytes, by pairs of int4, or of pairs of int4 by these.
+/// A fold of four rows of weights, two bytes of each column, and rows of eight bytes of
+/// activations: int8 by int8 of the first bytes, by pairs of int4, or of pairs of int4 by these.
 struct WidthFold {
   unsigned macs;
   std::array<std::array<std::int8_t, 8>, 4> weights;

@@ -26,8 +26,8 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
     options.checked = true;
     hw::Machine::Backends blocks = postop_blocks();
     if (lanes == 64) {
-      for (hw::Backend* block : {&blocks.postop_pipeline, &blocks.softmax_unit, &blocks.i_exp,
-                                 &blocks.divider}) {
+      for (hw::Backend* block :
+           {&blocks.postop_pipeline, &blocks.softmax_unit, &blocks.i_exp, &blocks.divider}) {
         *block = hw::Backend::kModel;
       }
     }

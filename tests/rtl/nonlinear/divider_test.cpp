@@ -50,14 +50,13 @@ StageCase small_division(std::mt19937_64& random, int i) {
 using Divider = StageTest<make_divider>;
 
 TEST_P(Divider, MatchesTheReferenceOnRandomOperands) {
-  expect_values(600, 81, [](std::mt19937_64& random, int i) {
-    return random_divisions(random, i, 1, 499);
-  });
+  expect_values(600, 81,
+                [](std::mt19937_64& random, int i) { return random_divisions(random, i, 1, 499); });
 }
 
 TEST_P(Divider, MatchesTheReferenceInEveryCorner) {
-  const std::int32_t words[] = {kLowest, kLowest + 1, -65536, -7, -3,      -2,          -1,      0,
-                                1,       2,           3,      5,  1 << 15, (1 << 30) + 1, kHighest};
+  const std::int32_t words[] = {kLowest, kLowest + 1,   -65536,  -7, -3, -2, -1, 0, 1, 2, 3, 5,
+                                1 << 15, (1 << 30) + 1, kHighest};
   const std::size_t count = std::size(words);
   for (const hw::Rounding rounding : kQuotientRoundings) {
     for (unsigned shift = 0; shift <= hw::kMaxDivideShift; ++shift) {

@@ -120,8 +120,8 @@ class ProgramInterpreter {
       return mm.b_int4 ? half_of(byte, p) : static_cast<std::int8_t>(byte);
     };
     for (std::uint64_t i = 0; i < mm.m; ++i) {
-      const std::uint8_t* a = scratchpad.read(
-          mm.a.address + i * mm.a.pitch, mm.a_int4 ? (mm.k + std::uint64_t{1}) / 2 : mm.k);
+      const std::uint8_t* a = scratchpad.read(mm.a.address + i * mm.a.pitch,
+                                              mm.a_int4 ? (mm.k + std::uint64_t{1}) / 2 : mm.k);
       for (std::uint32_t j = 0; j < mm.n; ++j) {
         const std::uint64_t at = mm.c.address + i * mm.c.pitch + j;
         std::int32_t sum = mm.accumulate ? get(at) : 0;

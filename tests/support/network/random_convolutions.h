@@ -70,8 +70,7 @@ inline Workload random_convolutions(std::uint64_t seed, hw::Int4Operands int4 = 
     of.groups = groups;
     of.linear.inputs = static_cast<std::uint32_t>(window.cols() / groups);
     of.linear.outputs = outputs;
-    for (const std::uint8_t byte :
-         random_bytes(random, std::size_t{of.linear.inputs} * outputs)) {
+    for (const std::uint8_t byte : random_bytes(random, std::size_t{of.linear.inputs} * outputs)) {
       const auto weight = static_cast<std::int8_t>(byte);
       of.linear.weight.push_back(static_cast<std::int8_t>(int4.b ? weight / 16 : weight));
     }

@@ -86,7 +86,8 @@ TEST_F(Int4WeightsTest, GiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
       continue;
     }
     ++split;
-    EXPECT_LE(test::int4_bytes(halves).loaded, test::int4_bytes(whole).loaded) << hw::to_toml(with_split);
+    EXPECT_LE(test::int4_bytes(halves).loaded, test::int4_bytes(whole).loaded)
+        << hw::to_toml(with_split);
     const double of_whole = cycles / static_cast<double>(before.cycles.front());
     ratio += of_whole;
     worst = std::max(worst, of_whole);

@@ -140,8 +140,8 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeLess
     }
     EXPECT_EQ(bytes.int4_int4_macs, macs) << hw::to_toml(machine);
     EXPECT_EQ(bytes.int4_results, results);
-    loaded += static_cast<double>(bytes.loaded) /
-              static_cast<double>(test::int4_bytes(*before).loaded);
+    loaded +=
+        static_cast<double>(bytes.loaded) / static_cast<double>(test::int4_bytes(*before).loaded);
     const double of_before =
         cycles / static_cast<double>(workload.simulate(*before, halves, timing).cycles.front());
     ratio += of_before;
@@ -175,11 +175,12 @@ TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
     SimulationOptions options;
     options.check = true;
     const SimulationResult result = workload.simulate(*mapping, machine, options);
-    EXPECT_EQ(result.check.mismatches, 0U)
-        << seed << ": " << result.check.first << "\n" << hw::to_toml(machine);
+    EXPECT_EQ(result.check.mismatches, 0U) << seed << ": " << result.check.first << "\n"
+                                           << hw::to_toml(machine);
     EXPECT_EQ(result.check.operators, mapping->program.operators.size());
     EXPECT_GE(static_cast<double>(result.cycles.front()), result.bounds.front())
-        << seed << "\n" << hw::to_toml(machine);
+        << seed << "\n"
+        << hw::to_toml(machine);
     const test::WidthBytes bytes = test::int4_bytes(*mapping);
     EXPECT_EQ(result.events.int4_macs, bytes.int4_macs);
     EXPECT_EQ(result.events.int4_int4_macs, bytes.int4_int4_macs);
@@ -207,8 +208,8 @@ TEST_F(Int4ProductsTest, AreFourTimesAsManyWhereThePortsKeepUp) {
     hw::Machine machine = hw::find_machine("transformer");
     machine.array.split = hw::ArraySplit::kBoth;
     machine.scratchpad.ports = ports;
-    const test::Workload workload{make_matmul_graph(shape, machine.datapath, true, {false, true, int4}),
-                                  {{}}};
+    const test::Workload workload{
+        make_matmul_graph(shape, machine.datapath, true, {false, true, int4}), {{}}};
     SimulationOptions timing;
     timing.functional = false;
     return static_cast<double>(
