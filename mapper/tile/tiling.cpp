@@ -77,7 +77,6 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                     is_int4(graph, group.matmul()->b, machine)};
   }
   problem.out_int4 = placement.tensors[group.written().tensor].int4;
-  problem.even_cols |= problem.out_int4;
   problem.out_on_chip = on_chip(group.out);
   problem.panel = placement.tensors[group.written().tensor].panel;
   problem.parameter_words = hw::parameter_words(group.chain);

@@ -36,6 +36,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
   if (problem_.b_packed && t.k % hw::kGroupWeights != 0) return false;
+  if (problem_.out_int4 && t.c_cols % hw::kInt4Pair != 0 && t.c_cols != problem_.n) return false;
   if (problem_.int4.b && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;

@@ -154,9 +154,9 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeLess
   RecordProperty("mean", std::to_string(ratio / runs));
   RecordProperty("expected_off", std::to_string(off / plain));
   RecordProperty("loaded", std::to_string(loaded / runs));
-  EXPECT_LT(loaded / runs, 0.99);
+  EXPECT_LT(loaded / runs, 0.98);
   // Small machines, where what now fits on chip takes the room of tiles.
-  EXPECT_LT(worst, 1.15);
+  EXPECT_LT(worst, 1.08);
   EXPECT_LT(ratio / runs, 0.95);
   EXPECT_GT(plain, 5);
   EXPECT_LT(off / plain, 0.15);
