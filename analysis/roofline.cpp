@@ -22,7 +22,10 @@ Roofline roofline_of(const hw::Machine& machine) {
   Roofline roofline;
   roofline.macs = static_cast<double>(machine.array.rows) * machine.array.cols;
   if (machine.array.split != hw::ArraySplit::kNone) {
-    roofline.int4_macs = hw::kInt4Pair * roofline.macs;
+    roofline.int4_macs = hw::Int4Operands{false, true}.macs() * roofline.macs;
+  }
+  if (machine.array.split == hw::ArraySplit::kBoth) {
+    roofline.int4_int4_macs = hw::Int4Operands{true, true}.macs() * roofline.macs;
   }
   roofline.dram_bytes = hw::memory_rate(machine) / core;
   roofline.bus_bytes = hw::port_rate(machine) * machine.bus.clock_mhz / core;

@@ -9,10 +9,11 @@ namespace systole::analysis {
 
 /// What a machine can do at most, per cycle of the core.
 struct Roofline {
-  double macs = 0;        ///< of the array, by int8 weights
-  double int4_macs = 0;   ///< by int4 weights; 0: its multipliers do not split
-  double dram_bytes = 0;  ///< of main memory: all channels of a DRAM together, either direction
-  double bus_bytes = 0;   ///< of each direction
+  double macs = 0;            ///< of the array, by int8 weights
+  double int4_macs = 0;       ///< by int4 weights; 0: its multipliers do not split
+  double int4_int4_macs = 0;  ///< of int4 activations by them; 0: they do not split for these
+  double dram_bytes = 0;      ///< of main memory: all channels of a DRAM together, either direction
+  double bus_bytes = 0;       ///< of each direction
   /// What the outstanding requests of a DMA port cover on an idle memory, however wide the bus.
   double read_bytes = 0, write_bytes = 0;
   double elements = 0;  ///< of the post-op unit, in a pass

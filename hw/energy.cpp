@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::array kCounts = {&EnergyEvents::macs,
                                 &EnergyEvents::int4_macs,
+                                &EnergyEvents::int4_int4_macs,
                                 &EnergyEvents::postop_elements,
                                 &EnergyEvents::scratchpad_bytes,
                                 &EnergyEvents::accumulator_bytes,
@@ -36,8 +37,11 @@ EnergyEvents EnergyEvents::since(const EnergyEvents& before) const {
 
 Machine::Energy energy_table(const Machine& machine) {
   Machine::Energy table = machine.energy;
-  // Two products by int4 weights share multiplier and adder of a PE.
-  if (table.mac_int4_pj == 0) table.mac_int4_pj = table.mac_pj / kInt4Pair;
+  // Two products by int4 weights share multiplier and adder of a PE, and so do four of int4.
+  if (table.mac_int4_pj == 0) table.mac_int4_pj = table.mac_pj / Int4Operands{false, true}.macs();
+  if (table.mac_int4_int4_pj == 0) {
+    table.mac_int4_int4_pj = table.mac_pj / Int4Operands{true, true}.macs();
+  }
   // A byte of data takes its check bits along.
   const auto by_size = [](double& pj, const SramSize& size, double growth) {
     if (pj == 0) pj = sram_byte_pj(size) * growth;

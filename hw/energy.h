@@ -10,6 +10,7 @@ namespace systole::hw {
 struct EnergyEvents {
   std::uint64_t macs = 0;
   std::uint64_t int4_macs = 0;        ///< of them: by int4 weights
+  std::uint64_t int4_int4_macs = 0;   ///< of these: of int4 activations
   std::uint64_t postop_elements = 0;  ///< elements times stages
   std::uint64_t scratchpad_bytes = 0;
   std::uint64_t accumulator_bytes = 0;
@@ -46,7 +47,8 @@ struct EnergyReport {
   };
   EnergyReport report;
   report.mac = joules(events.macs - events.int4_macs, table.mac_pj) +
-               joules(events.int4_macs, table.mac_int4_pj);
+               joules(events.int4_macs - events.int4_int4_macs, table.mac_int4_pj) +
+               joules(events.int4_int4_macs, table.mac_int4_int4_pj);
   report.postop = joules(events.postop_elements, table.postop_pj);
   report.scratchpad = joules(events.scratchpad_bytes, table.scratchpad_byte_pj);
   report.accumulator = joules(events.accumulator_bytes, table.accumulator_byte_pj);

@@ -67,8 +67,8 @@ class ArrayModel final : public ArrayEngine {
   explicit ArrayModel(const Machine::Array& array) : array_(array) {}
   [[nodiscard]] ArrayCycles matmul(const GemmArgs& operands, bool preloaded) override {
     if (operands.c != nullptr) gemm(operands);
-    return array_cycles(array_, operands.m, operands.n, array_steps(operands.k, operands.b_int4),
-                        preloaded);
+    return array_cycles(array_, operands.m, operands.n,
+                        array_steps(operands.k, {operands.a_int4, operands.b_int4}), preloaded);
   }
 
  private:

@@ -67,22 +67,26 @@ std::vector<model::TensorData> memory_tensors(const Mapping& mapping) {
 }
 
 ordered_json to_json(const TensorPlace& place) {
-  return {{"name", place.name},       {"type", hw::name_of(place.type)},
-          {"address", place.address}, {"pitch", place.pitch},
-          {"rows", place.rows},       {"cols", place.cols}};
+  ordered_json json = {{"name", place.name},       {"type", hw::name_of(place.type)},
+                       {"address", place.address}, {"pitch", place.pitch},
+                       {"rows", place.rows},       {"cols", place.cols}};
+  if (place.int4) json["int4"] = true;
+  return json;
 }
 
 ordered_json to_json(const hw::Operator& op) {
-  return {{"name", op.name},
-          {"tensor", op.tensor},
-          {"place", static_cast<int>(op.place)},
-          {"type", hw::name_of(op.type)},
-          {"address", op.address},
-          {"pitch", op.pitch},
-          {"rows", op.rows},
-          {"cols", op.cols},
-          {"panel", op.panel},
-          {"macs", op.macs}};
+  ordered_json json = {{"name", op.name},
+                       {"tensor", op.tensor},
+                       {"place", static_cast<int>(op.place)},
+                       {"type", hw::name_of(op.type)},
+                       {"address", op.address},
+                       {"pitch", op.pitch},
+                       {"rows", op.rows},
+                       {"cols", op.cols},
+                       {"panel", op.panel},
+                       {"macs", op.macs}};
+  if (op.int4) json["int4"] = true;
+  return json;
 }
 
 ordered_json to_json(const hw::HostFunction& function) {
@@ -131,6 +135,13 @@ class Fields {
       fail(key);
     }
   }
+  /// What is missing is false.
+  void get_flag(const char* key, bool& value) const {
+    const auto field = object_.find(key);
+    if (field == object_.end()) return;
+    if (!field->is_boolean()) fail(key);
+    value = field->get<bool>();
+  }
   template <typename T>
   [[nodiscard]] T below(const char* key, unsigned limit) const {
     std::uint32_t value = 0;
@@ -165,6 +176,7 @@ void read_fields(const Fields& in, TensorPlace& place) {
   in.get("pitch", place.pitch);
   in.get("rows", place.rows);
   in.get("cols", place.cols);
+  in.get_flag("int4", place.int4);
 }
 
 void read_fields(const Fields& in, hw::Operator& op) {
@@ -176,6 +188,7 @@ void read_fields(const Fields& in, hw::Operator& op) {
   in.get("pitch", op.pitch);
   in.get("rows", op.rows);
   in.get("cols", op.cols);
+  in.get_flag("int4", op.int4);
   in.get("panel", op.panel);
   in.get("macs", op.macs);
 }
@@ -325,7 +338,8 @@ class Reader {
 TensorPlace place_of(const model::Graph& graph, const Mapping& mapping, model::TensorId tensor) {
   const model::Tensor& shape = graph.tensors[tensor];
   const Location& location = mapping.tensors[tensor];
-  return {shape.name, shape.type, location.address, location.pitch, shape.rows, shape.cols};
+  return {shape.name, shape.type, location.address, location.pitch,
+          shape.rows, shape.cols, location.int4};
 }
 
 void write_program(const std::string& path, const std::string& network, const hw::Machine& machine,

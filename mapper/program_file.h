@@ -6,6 +6,7 @@
 
 #include "hw/machine/machine.h"
 #include "hw/number/dtype.h"
+#include "hw/number/int4.h"
 #include "hw/program/program.h"
 #include "mapper/mapping.h"
 #include "model/graph/graph.h"
@@ -19,9 +20,14 @@ struct TensorPlace {
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes from one row to the next
   std::uint32_t rows = 0, cols = 0;
+  bool int4 = false;  ///< its s8 are stored as int4, in pairs along a row (hw/number/int4.h)
 
-  [[nodiscard]] std::size_t row_bytes() const { return cols * hw::bytes_of(type); }
-  [[nodiscard]] std::size_t bytes() const { return rows * row_bytes(); }
+  /// Of a row in memory.
+  [[nodiscard]] std::size_t row_bytes() const {
+    return int4 ? hw::int4_pairs(cols) : cols * hw::bytes_of(type);
+  }
+  /// Of the values, each of which is a whole number of them.
+  [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
 };
 
 /// Where a tensor of the graph resides, which must be in DRAM.

@@ -276,6 +276,7 @@ hw::EnergyEvents System::host_events() const {
 void System::add_events(const Core& of, hw::EnergyEvents& events) {
   events.macs += of.array.macs() + of.store.encoder_macs();
   events.int4_macs += of.array.int4_macs();
+  events.int4_int4_macs += of.array.int4_int4_macs();
   events.postop_elements += of.store.operations() + of.load.operations();
   events.scratchpad_bytes += of.memory.scratchpad.bytes_moved();
   events.accumulator_bytes += of.memory.accumulator.bytes_moved();

@@ -175,7 +175,9 @@ class PathBuilder {
 
   [[nodiscard]] double array_time(const Node& product, std::uint64_t rows) const {
     const std::uint64_t n = product.out.cols;
-    const std::uint64_t steps = hw::array_steps(product.in_cols(), pair_of(product) != 1);
+    const hw::Int4Operands int4{mapper::may_be_int4(graph_.tensors[product.in.tensor], machine_),
+                                pair_of(product) != 1};
+    const std::uint64_t steps = hw::array_steps(product.in_cols(), int4);
     return static_cast<double>(hw::array_cycles(machine_.array, rows, n, steps, true).interval);
   }
   /// Weights of a byte.

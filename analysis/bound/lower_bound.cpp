@@ -26,10 +26,6 @@ using model::Tensor;
 using model::TensorId;
 using model::View;
 
-std::uint64_t bytes_of(const Graph& graph, const View& view) {
-  return std::uint64_t{view.rows} * view.cols * hw::bytes_of(graph.tensors[view.tensor].type);
-}
-
 class BoundBuilder {
  public:
   BoundBuilder(const Graph& graph, const hw::Machine& machine)
@@ -79,6 +75,15 @@ class BoundBuilder {
     return graph_.tensors[view.tensor].kind == Tensor::Kind::kConstant;
   }
 
+  /// Of a view in memory, at least.
+  [[nodiscard]] std::uint64_t bytes_of(const View& view) const {
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    if (mapper::may_be_int4(tensor, machine_)) {
+      return std::uint64_t{view.rows} * view.cols / hw::kInt4Pair;
+    }
+    return std::uint64_t{view.rows} * view.cols * hw::bytes_of(tensor.type);
+  }
+
   /// Whether the tensor comes from memory, for the first that reads it.
   [[nodiscard]] bool comes_from_memory(const View& view) {
     const Tensor& tensor = graph_.tensors[view.tensor];
@@ -95,16 +100,17 @@ class BoundBuilder {
     begin_chain(m, n);
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
-    const bool int4 = mapper::is_int4(graph_, b, machine_);
+    const hw::Int4Operands int4{mapper::may_be_int4(graph_.tensors[node.in.tensor], machine_),
+                                mapper::is_int4(graph_, b, machine_)};
     op.array += static_cast<double>(
         hw::array_cycles(machine_.array, m, n, hw::array_steps(k, int4), true).interval);
     if (node.window) {
       // However often pixels are read on chip, they come from memory once.
       for (const View& view : {node.in, b}) {
         if (!comes_from_memory(view)) continue;
-        const std::uint64_t bytes = bytes_of(graph_, view);
+        const std::uint64_t bytes = bytes_of(view);
         op.loaded +=
-            static_cast<double>(int4 && view.tensor == b.tensor ? bytes / hw::kInt4Pair : bytes);
+            static_cast<double>(int4.b && view.tensor == b.tensor ? bytes / hw::kInt4Pair : bytes);
       }
       return;
     }
@@ -112,18 +118,20 @@ class BoundBuilder {
     const bool is_new = copied_.insert({node.in.tensor, node.in.row, node.in.col}).second;
     if (is_new && machine_.attention.lines == 0) op.either += read_again(node.in);
     // Else an operand that is made on chip comes there once without memory.
-    const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
+    const double pairs = 1.0 / hw::kInt4Pair, a_element = int4.a ? pairs : 1.0;
+    const auto a_bytes = static_cast<double>(m * k) * a_element;
+    const auto b_bytes = static_cast<double>(k * n);
     const double made =
         (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(b) ? 0.0 : b_bytes);
     // Pairs of int4 are pairs on chip, too.
     const double all =
-        least_operand_bytes(m, n, k, sums_, operand_bytes_ * (int4 ? hw::kInt4Pair : 1));
+        least_operand_bytes(m, n, k, sums_, operand_bytes_ * (int4.b ? hw::kInt4Pair : 1));
     const bool expands = mapper::may_pack(graph_.tensors[b.tensor], machine_);
-    if (expands || int4) {
-      // However often A or B pass, a byte of either brings no more than B's packing allows.
-      const auto packed =
-          expands ? static_cast<double>(hw::packed_bytes(k, n)) : b_bytes / hw::kInt4Pair;
-      op.loaded += std::max(0.0, std::max(packed + a_bytes, packed / b_bytes * all) - made);
+    if (expands || int4.b) {
+      // However often A or B pass, a byte of either brings no more than its packing allows.
+      const auto packed = expands ? static_cast<double>(hw::packed_bytes(k, n)) : b_bytes * pairs;
+      const double least_element = std::min(packed / b_bytes, a_element);
+      op.loaded += std::max(0.0, std::max(packed + a_bytes, least_element * all) - made);
       return;
     }
     const double passes = all - made;
@@ -190,18 +198,17 @@ class BoundBuilder {
     if (!engines) {
       const bool is_input = graph_.tensors[node.in.tensor].kind == Tensor::Kind::kInput;
       if (is_input && comes_from_memory(node.in)) {
-        op.either += static_cast<double>(bytes_of(graph_, node.in));
+        op.either += static_cast<double>(bytes_of(node.in));
       } else if (stage.op == hw::StageOp::kLayerNorm) {
         op.either += read_again(node.in);
       }
       const double operand = tensor_operand(node);
       op.operands += operand;
-      const double bytes =
-          is_input ? static_cast<double>(bytes_of(graph_, node.in)) : once_more(node.in);
+      const double bytes = is_input ? static_cast<double>(bytes_of(node.in)) : once_more(node.in);
       once_more_[node.out.tensor] = {
-          node.out, std::min(static_cast<double>(bytes_of(graph_, node.out)), bytes + operand)};
+          node.out, std::min(static_cast<double>(bytes_of(node.out)), bytes + operand)};
     }
-    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
+    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(node.out));
   }
 
   /// A stage on what a window gathers, in a separate pass.
@@ -209,8 +216,8 @@ class BoundBuilder {
     begin(node, false);
     begin_chain(node.out.rows, node.out.cols);
     OperatorBound& op = operators_.back();
-    if (comes_from_memory(node.in)) op.either += static_cast<double>(bytes_of(graph_, node.in));
-    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
+    if (comes_from_memory(node.in)) op.either += static_cast<double>(bytes_of(node.in));
+    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(node.out));
   }
 
   /// Bytes of a stage's tensor operand.
@@ -218,7 +225,7 @@ class BoundBuilder {
     if (node.stage()->stage.operand != hw::Operand::kTensor) return 0;
     // Sums of the same chain are the saved accumulator.
     if (graph_.tensors[node.second().tensor].type == hw::DType::kS32) return 0;
-    return static_cast<double>(bytes_of(graph_, node.second()));
+    return static_cast<double>(bytes_of(node.second()));
   }
 
   /// Least bytes that a chain reads to give the result of a stage once more: that result, or what

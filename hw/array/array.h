@@ -34,6 +34,14 @@
 /// bank of A nothing, and from two ports twice the MACs; where loading weights is what takes time,
 /// it gains without more ports.
 ///
+/// Int4 activations by int4 weights (split "both"): the multiplier is four of 4 x 4 bits. All four
+/// products of a PE in a cycle are of one row and one column, of the k from 4 s to 4 s + 3, and are
+/// added to its one sum, which so stays exact in int32: a PE holds two bytes of weights, of one
+/// column, and takes two bytes of activations. (An int8 product is the four with shifts of 0, 4, 4
+/// and 8; two of int8 by int4 are two with shifts of 0 and 4 each.) A fold is then 4 R deep, half
+/// as many bytes of either operand are read as of int8, 2 R and 2 C of them in a cycle of full
+/// rate: two ports again give all of it, one gives half.
+///
 /// In cycles of the RTL (rtl/array/systole_systolic_array.sv, weight-stationary), cycle 0 being
 /// that of a command's first handshake:
 /// - A lone fold takes its weights in cycles 0 to R - 1 and its rows in cycles R to R + T - 1. The
@@ -47,10 +55,10 @@
 ///   lags it by one.
 namespace systole::hw {
 
-/// Steps along k of a product: pairs of int4 weights, else k.
+/// Steps along k of a product: as many as a PE multiplies at once are one.
 template <typename T>
-[[nodiscard]] constexpr T array_steps(T k, bool b_int4) {
-  return b_int4 ? int4_pairs(k) : k;
+[[nodiscard]] constexpr T array_steps(T k, Int4Operands int4) {
+  return k / int4.macs() + (k % int4.macs() == 0 ? 0 : 1);
 }
 
 struct ArrayCycles {
@@ -70,7 +78,7 @@ struct ArrayCycles {
 /// interval <= latency, and stream + preload + drain == interval. A matmul of no work costs
 /// nothing.
 ///
-/// `k` counts steps: array_steps() of a product of int4 weights.
+/// `k` counts steps: array_steps().
 [[nodiscard]] ArrayCycles array_cycles(const Machine::Array& array, std::uint64_t m,
                                        std::uint64_t n, std::uint64_t k, bool preloaded);
 
@@ -81,12 +89,12 @@ struct ArrayCycles {
 
 /// Scratchpad rows that a command reads. Weight-stationary: m rows of A (R elements) per fold, and
 /// k rows of B (C elements) per column of folds. Output-stationary: per fold k rows of A and as
-/// many of B, all streamed. Int4 weights: half of the rows of B, rounded up.
+/// many of B, all streamed. Of int4 operands, pairs are what is k above.
 struct ArrayReads {
   std::uint64_t a = 0;
   std::uint64_t b = 0;
 };
 [[nodiscard]] ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
-                                     std::uint64_t k, bool b_int4 = false);
+                                     std::uint64_t k, Int4Operands int4 = {});
 
 }  // namespace systole::hw

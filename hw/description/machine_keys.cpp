@@ -96,8 +96,8 @@ std::vector<MachineKey> make_core_keys() {
           "operand that stays in the array", kGemmini),
       word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
           "how much of preload and drain overlaps with the neighbouring fold", kGemmini),
-      word<kArray, &Array::split>("array.split", {"none", "weights"},
-          "into what a PE's multiplier splits: nothing, or two products of int4 weights", kChosen),
+      word<kArray, &Array::split>("array.split", {"none", "weights", "both"},
+          "a PE's multiplier: whole, in parts for int4 weights, or for int4 by int4", kChosen),
 
       integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
           "size of the operand memory", kGemmini),
@@ -303,6 +303,7 @@ std::vector<MachineKey> make_backend_keys() {
       backend<&Backends::systolic_array>("backend.systolic_array"),
       backend<&Backends::accumulator_sram>("backend.accumulator_sram"),
       backend<&Backends::requantizer>("backend.requantizer"),
+      backend<&Backends::divider>("backend.divider"),
       backend<&Backends::i_exp>("backend.i_exp"),
       backend<&Backends::i_gelu>("backend.i_gelu"),
       backend<&Backends::softmax_unit>("backend.softmax_unit"),

@@ -17,7 +17,9 @@ namespace {
 constexpr const char* kVariable = "SYSTOLE_GEMM";
 
 void check_pitches(const GemmArgs& args) {
-  if (args.lda < args.k) throw std::invalid_argument("gemm: lda is less than k");
+  if (args.a_int4 && args.a_unsigned) throw std::invalid_argument("gemm: int4 of A has a sign");
+  if (args.lda < (args.a_int4 ? int4_pairs(args.k) : args.k))
+    throw std::invalid_argument("gemm: lda is less than k");
   const std::size_t depth = args.b_int4 ? int4_pairs(args.k) : args.k;
   if (args.ldb < (args.b_transposed ? depth : args.n)) {
     throw std::invalid_argument("gemm: ldb is less than a stored row of B");
@@ -25,17 +27,28 @@ void check_pitches(const GemmArgs& args) {
   if (args.ldc < args.n) throw std::invalid_argument("gemm: ldc is less than n");
 }
 
-/// The same with B as int8.
+/// The same with operands of int8.
 void expanded_gemm(const GemmArgs& args, GemmBackend backend) {
-  const std::size_t rows = args.b_transposed ? args.n : args.k;
-  const std::size_t cols = args.b_transposed ? args.k : args.n;
-  std::vector<std::int8_t> weights(rows * cols);
-  expand_int4(reinterpret_cast<const std::uint8_t*>(args.b), args.ldb, rows, cols,
-              args.b_transposed, weights.data(), cols);
   GemmArgs expanded = args;
-  expanded.b = weights.data();
-  expanded.ldb = cols;
-  expanded.b_int4 = false;
+  std::vector<std::int8_t> activations, weights;
+  if (args.a_int4) {
+    activations.resize(args.m * args.k);
+    expand_int4(static_cast<const std::uint8_t*>(args.a), args.lda, args.m, args.k, true,
+                activations.data(), args.k);
+    expanded.a = activations.data();
+    expanded.lda = args.k;
+    expanded.a_int4 = false;
+  }
+  if (args.b_int4) {
+    const std::size_t rows = args.b_transposed ? args.n : args.k;
+    const std::size_t cols = args.b_transposed ? args.k : args.n;
+    weights.resize(rows * cols);
+    expand_int4(reinterpret_cast<const std::uint8_t*>(args.b), args.ldb, rows, cols,
+                args.b_transposed, weights.data(), cols);
+    expanded.b = weights.data();
+    expanded.ldb = cols;
+    expanded.b_int4 = false;
+  }
   gemm(expanded, backend);
 }
 
@@ -112,7 +125,7 @@ void gemm(const GemmArgs& args, GemmBackend backend) {
   if (args.m == 0 || args.n == 0) return;
   check_pitches(args);
   if (args.k == 0) return gemm_detail::gemm_reference(args);  // at most clears C
-  if (args.b_int4) return expanded_gemm(args, backend);
+  if (args.a_int4 || args.b_int4) return expanded_gemm(args, backend);
   switch (backend) {
     case GemmBackend::kReference:
       return gemm_detail::gemm_reference(args);

@@ -12,8 +12,9 @@ namespace systole::hw {
 /// outside the given rows is read or written; no alignment is needed. C overlaps neither A nor B.
 struct GemmArgs {
   const void* a = nullptr;  ///< int8, or uint8 when a_unsigned; row-major
-  std::size_t lda = 0;      ///< bytes from one row of A to the next, >= k
+  std::size_t lda = 0;      ///< bytes from one row of A to the next, >= its length
   bool a_unsigned = false;
+  bool a_int4 = false;  ///< A has pairs of int4 along k (hw/number/int4.h); not with a_unsigned
   const std::int8_t* b = nullptr;
   std::size_t ldb = 0;        ///< bytes from one stored row of B to the next, >= its length
   bool b_transposed = false;  ///< B is stored as [n x k]: each of its columns is contiguous

@@ -21,9 +21,9 @@ enum class Dataflow { kWeightStationary, kOutputStationary };
 /// it is explicit.
 enum class ArrayOverlap { kNone, kPreload, kFull };
 
-/// Into what the multiplier of a PE splits (hw/array/array.h): nothing, or two of int8 by int4,
-/// which multiply a pair of int4 weights in a cycle.
-enum class ArraySplit { kNone, kWeights };
+/// Into what the multiplier of a PE splits (hw/array/array.h): nothing; two of int8 by int4, which
+/// multiply a pair of int4 weights in a cycle; or four of int4 by int4 as well.
+enum class ArraySplit { kNone, kWeights, kBoth };
 
 /// How the lines of the sparser attention engine share its K columns in the SDDMM: each line holds
 /// its own column, the longest placed first; or all hold the same and share its kept queries.
@@ -318,6 +318,7 @@ struct Machine {
   struct Energy {
     double mac_pj = 0.3;               ///< 8-bit multiply + 32-bit add: 0.2 + 0.1
     double mac_int4_pj = 0.0;          ///< int8 by int4; 0: half of mac_pj
+    double mac_int4_int4_pj = 0.0;     ///< int4 by int4; 0: a quarter of mac_pj
     double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
     double scratchpad_byte_pj = 0.0;   ///< 0: by size
     double accumulator_byte_pj = 0.0;  ///< 0: by size
@@ -336,6 +337,7 @@ struct Machine {
   struct Area {
     double pe_um2 = 1331.0;
     double split_pe_um2 = 1524.0;  ///< pe_um2 times 27065 / 23638 of one synthesis of both arrays
+    double int4_pe_um2 = 1972.0;   ///< pe_um2 times 34232 / 23101 of another one
     double sum_um2 = 1408.0;
     double stage_um2 = 13067.0;
     double gelu_um2 = 27222.0;
@@ -364,6 +366,7 @@ struct Machine {
     Backend systolic_array = Backend::kModel;
     Backend accumulator_sram = Backend::kModel;
     Backend requantizer = Backend::kModel;
+    Backend divider = Backend::kModel;
     Backend i_exp = Backend::kModel;
     Backend i_gelu = Backend::kModel;
     Backend softmax_unit = Backend::kModel;

@@ -9,12 +9,12 @@ namespace {
 
 constexpr unsigned kHalfBits = 4, kHalfMask = 0xf;
 
-unsigned half_of(std::uint8_t weight) {
-  if (!is_int4(static_cast<std::int8_t>(weight))) {
-    throw std::invalid_argument("weight " + std::to_string(static_cast<std::int8_t>(weight)) +
+unsigned half_of(std::uint8_t value) {
+  if (!is_int4(static_cast<std::int8_t>(value))) {
+    throw std::invalid_argument("value " + std::to_string(static_cast<std::int8_t>(value)) +
                                 " has more than four bits");
   }
-  return weight & kHalfMask;
+  return value & kHalfMask;
 }
 
 std::int8_t low_half(std::uint8_t pair) {
@@ -26,16 +26,16 @@ std::int8_t high_half(std::uint8_t pair) {
 
 }  // namespace
 
-void pack_int4(const std::uint8_t* weights, std::size_t pitch, std::size_t rows, std::size_t cols,
+void pack_int4(const std::uint8_t* values, std::size_t pitch, std::size_t rows, std::size_t cols,
                bool along_rows, std::uint8_t* to, std::size_t to_pitch) {
   const std::size_t row_step = along_rows ? 1 : kInt4Pair;
   const std::size_t col_step = along_rows ? kInt4Pair : 1;
   for (std::size_t r = 0; r < rows; r += row_step, to += to_pitch) {
     for (std::size_t c = 0, i = 0; c < cols; c += col_step, ++i) {
       const std::size_t next_row = along_rows ? r : r + 1, next_col = along_rows ? c + 1 : c;
-      const unsigned low = half_of(weights[r * pitch + c]);
+      const unsigned low = half_of(values[r * pitch + c]);
       const unsigned high =
-          next_row < rows && next_col < cols ? half_of(weights[next_row * pitch + next_col]) : 0;
+          next_row < rows && next_col < cols ? half_of(values[next_row * pitch + next_col]) : 0;
       to[i] = static_cast<std::uint8_t>(low | high << kHalfBits);
     }
   }

@@ -232,6 +232,16 @@ bool scales_operand(const Stage& stage) {
   return (stage.op == StageOp::kAdd || stage.op == StageOp::kSub) && stage.imm[0] != 0;
 }
 
+bool clamps_to(const Stage& stage, IntRange range) {
+  // Those of a sum are its operand's.
+  if (stage.op == StageOp::kAdd || stage.op == StageOp::kSub) return false;
+  const auto& names = stage_info(stage.op).imm;
+  const auto lo = std::find(names.begin(), names.end(), "lo");
+  if (lo == names.end()) return false;
+  const auto at = static_cast<std::size_t>(lo - names.begin());
+  return stage.imm[at] >= range.lo && stage.imm.at(at + 1) <= range.hi;
+}
+
 std::uint32_t statistics_passes(const Stage& stage) {
   // The codes of the deferred mode are summed as they leave.
   return is_deferred_softmax(stage) ? 1 : stage_info(stage.op).passes;

@@ -124,6 +124,9 @@ struct StageInfo {
 /// Whether the tensor operand, or another, is requantised first.
 [[nodiscard]] bool scales_operand(const Stage& stage);
 
+/// Whether all results of a stage are within `range`, by the limits "lo" and "hi" that it has.
+[[nodiscard]] bool clamps_to(const Stage& stage, IntRange range);
+
 /// A matmul's plain bias: a word per channel is added as it is, without a side output. Only
 /// such a stage may be computed elsewhere than in a chain.
 [[nodiscard]] inline bool is_bias(const Stage& stage) {

@@ -33,11 +33,11 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
 /// array_cycles() and array_reads() of a command.
 [[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
                                                const cmd::Matmul& matmul, bool preloaded) {
-  return array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, matmul.b_int4), preloaded);
+  return array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, int4_of(matmul)), preloaded);
 }
 [[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
                                              const cmd::Matmul& matmul) {
-  return array_reads(array, matmul.m, matmul.n, matmul.k, matmul.b_int4);
+  return array_reads(array, matmul.m, matmul.n, matmul.k, int4_of(matmul));
 }
 
 /// Words that a matmul of `folds` folds reads and writes at the accumulator. Results of a fold
@@ -63,7 +63,7 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
                                                      const WordCode& scratchpad,
                                                      const WordCode& accumulator) {
   const bool adds = matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary &&
-                                          array_steps(matmul.k, matmul.b_int4) > array.rows);
+                                          array_steps(matmul.k, int4_of(matmul)) > array.rows);
   return scratchpad.read_delay() + (adds ? accumulator.read_delay() : 0);
 }
 

@@ -230,20 +230,42 @@ void CommandCheck::check(const cmd::Matmul& matmul) const {
   if (matmul.b_int4 && machine_.array.split == ArraySplit::kNone) {
     fail("int4 weights, but array.split is \"none\"");
   }
-  check_pitch("a_pitch", matmul.a.pitch, matmul.k);
+  if (matmul.a_int4) check_int4_activations(matmul);
+  check_pitch("a_pitch", matmul.a.pitch, a_shape(matmul).cols);
   check_pitch("b_pitch", matmul.b.pitch, b_shape(matmul).cols);
   check_pitch("c_pitch", matmul.c.pitch, matmul.n);
+}
+
+void CommandCheck::check_int4_activations(const cmd::Matmul& matmul) const {
+  if (machine_.array.split != ArraySplit::kBoth) {
+    fail("int4 activations, but array.split is not \"both\"");
+  }
+  if (!matmul.b_int4) fail("int4 activations, expected int4 weights, too");
+  if (matmul.a_unsigned) fail("int4 activations without a sign, expected signed ones");
 }
 
 void CommandCheck::check_result(const cmd::Result& result) const {
   check_shape(result.m, result.n);
   check_chain_index(result.chain.chain);
   check_chain_use(result.chain, result.n);
+  if (result.int4) check_int4_result(result);
+}
+
+void CommandCheck::check_int4_result(const cmd::Result& result) const {
+  if (machine_.array.split != ArraySplit::kBoth) {
+    fail("int4 results, but array.split is not \"both\"");
+  }
+  const Chain& chain = chain_of(result.chain, program_);
+  if (chain.out != DType::kS8 || transposes(chain)) {
+    fail("int4 results of a chain that gives " + std::string(name_of(chain.out)) +
+         (transposes(chain) ? ", transposed" : "") + ", expected s8, row by row");
+  }
 }
 
 void CommandCheck::check(const cmd::Store& store) const {
   check_result(store);
   if (store.encoder) check_encoder(store);
+  if (store.encoder && store.int4) fail("an encoder and int4 results, expected one of them");
   check_written_rows("dram_pitch", store.to.pitch, written_rows(store, program_));
 }
 

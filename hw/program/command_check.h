@@ -47,7 +47,9 @@ class CommandCheck {
   void check(const cmd::Attention& attention) const;
   void check(const cmd::HostCall& call) const;
   void check(const cmd::Loop& loop) const;
+  void check_int4_activations(const cmd::Matmul& matmul) const;
   void check_result(const cmd::Result& result) const;
+  void check_int4_result(const cmd::Result& result) const;
   void check_shape(std::uint32_t m, std::uint32_t n, std::uint32_t k = 1) const;
   void check_chain_index(std::size_t chain) const;
   void check_window_tile(const cmd::Load& load, bool sums) const;

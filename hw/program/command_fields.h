@@ -13,7 +13,7 @@
 /// | 0    | opcode                                                       |
 /// | 1    | type                                                         |
 /// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 8 packed, |
-/// |      | 16 b_int4                                                    |
+/// |      | 16 b_int4, 32 a_int4, 64 int4                                |
 /// | 3    | issue                                                        |
 /// | 4    | chain or gather, mix (u16 each)                              |
 /// | 8    | op, dram_pitch (u32 each)                                    |
@@ -31,7 +31,7 @@ inline constexpr std::size_t kOpcode = 0, kType = 1, kFlags = 2, kIssue = 3, kCh
                              kBPitch = 60, kC = 64, kCPitch = 68, kParameters = 72,
                              kStatistics = 76;
 inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kPacked = 8,
-                          kBInt4 = 16;
+                          kBInt4 = 16, kAInt4 = 32, kInt4 = 64;
 
 /// Whether a listing shows a field that is zero.
 enum class Shown { kAlways, kUnlessZero };
@@ -110,6 +110,7 @@ void visit_fields(Work& work, F& f) {
     f.flag("a_unsigned", kAUnsigned, work.a_unsigned);
     f.flag("b_transposed", kBTransposed, work.b_transposed);
     f.flag("b_int4", kBInt4, work.b_int4);
+    f.flag("a_int4", kAInt4, work.a_int4);
   } else if constexpr (std::is_base_of_v<cmd::Result, T>) {
     f.number("chain", kChain, work.chain.chain, kAlways);
     if constexpr (std::is_same_v<T, cmd::Store>) {
@@ -120,6 +121,7 @@ void visit_fields(Work& work, F& f) {
     shape(work.m, work.n);
     visit_chain(work.chain, kA, f);
     f.flag("continues", kAccumulate, work.chain.continues);
+    f.flag("int4", kInt4, work.int4);
     if constexpr (std::is_same_v<T, cmd::Store>) f.index("encoder", kMix, work.encoder);
   } else if constexpr (std::is_same_v<T, cmd::Attention>) {
     f.number("chain", kChain, work.chain, kAlways);

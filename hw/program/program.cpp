@@ -60,6 +60,10 @@ bool loop_takes(const Chain& chain) {
          !uses_valid_cols(chain);
 }
 
+StoredShape a_shape(const cmd::Matmul& matmul) {
+  return stored_shape(matmul.m, matmul.k, true, matmul.a_int4);
+}
+
 StoredShape b_shape(const cmd::Matmul& matmul) {
   const bool transposed = matmul.b_transposed;
   return stored_shape(transposed ? matmul.n : matmul.k, transposed ? matmul.k : matmul.n,
@@ -101,15 +105,15 @@ std::vector<DramTile> operands_of(const ChainUse& use, const Program& program) {
 
 namespace {
 
-WrittenRows rows_after(const Chain& chain, std::uint64_t m, std::uint64_t n) {
-  const std::uint64_t element = bytes_of(chain.out);
-  return transposes(chain) ? WrittenRows{n, m * element} : WrittenRows{m, n * element};
+WrittenRows rows_after(const Chain& chain, std::uint64_t m, std::uint64_t n, bool int4 = false) {
+  const std::uint64_t rows = transposes(chain) ? n : m, cols = transposes(chain) ? m : n;
+  return {rows, int4 ? int4_pairs(cols) : cols * bytes_of(chain.out)};
 }
 
 }  // namespace
 
 WrittenRows written_rows(const cmd::Store& store, const Program& program) {
-  WrittenRows rows = rows_after(chain_of(store.chain, program), store.m, store.n);
+  WrittenRows rows = rows_after(chain_of(store.chain, program), store.m, store.n, store.int4);
   if (store.encoder) {
     const HeadMix& mix = program.mixes.at(*store.encoder);
     rows.bytes = std::uint64_t{store.n} / mix.in_heads * mix.out_heads;
@@ -118,7 +122,7 @@ WrittenRows written_rows(const cmd::Store& store, const Program& program) {
 }
 
 WrittenRows written_rows(const cmd::Move& move, const Program& program) {
-  return rows_after(chain_of(move.chain, program), move.m, move.n);
+  return rows_after(chain_of(move.chain, program), move.m, move.n, move.int4);
 }
 
 WrittenRows written_rows(const cmd::Loop& loop, const Program& program) {

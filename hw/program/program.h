@@ -129,14 +129,16 @@ struct Matmul {
   bool accumulate = false;    ///< adds to C instead of replacing it
   bool a_unsigned = false;    ///< A is u8
   bool b_transposed = false;  ///< B is stored n x k; the preload path transposes it
-  bool b_int4 = false;        ///< B has pairs of int4 along k (hw/number/int4.h)
+  bool a_int4 = false;        ///< A has pairs of int4 along k (hw/number/int4.h), as then has B
+  bool b_int4 = false;        ///< B has
   LocalTile a, b;             ///< scratchpad
   LocalTile c;                ///< accumulator
 
   [[nodiscard]] bool operator==(const Matmul& other) const {
     return m == other.m && n == other.n && k == other.k && accumulate == other.accumulate &&
            a_unsigned == other.a_unsigned && b_transposed == other.b_transposed &&
-           b_int4 == other.b_int4 && a == other.a && b == other.b && c == other.c;
+           a_int4 == other.a_int4 && b_int4 == other.b_int4 && a == other.a && b == other.b &&
+           c == other.c;
   }
 };
 
@@ -145,9 +147,11 @@ struct Result {
   std::uint32_t m = 0, n = 0;
   LocalTile from;
   ChainUse chain;
+  bool int4 = false;  ///< int8 results, saturated to int4, in pairs along a row (hw/number/int4.h)
 
   [[nodiscard]] bool operator==(const Result& other) const {
-    return m == other.m && n == other.n && from == other.from && chain == other.chain;
+    return m == other.m && n == other.n && int4 == other.int4 && from == other.from &&
+           chain == other.chain;
   }
 };
 
@@ -286,6 +290,7 @@ struct Operator {
   std::uint32_t rows = 0, cols = 0;
   std::uint32_t panel = 0;  ///< columns that have all their rows before the next ones; 0: all
   std::uint64_t macs = 0;
+  bool int4 = false;  ///< its int8 are stored as int4, in pairs along a row
 };
 
 /// The mask of an attention layer (hw/attention/mask_codec.h), as it resides in memory at
@@ -341,7 +346,11 @@ struct ReadRows {
 /// operands, statistics, whole rows or a transposition.
 [[nodiscard]] bool loop_takes(const Chain& chain);
 
-/// What B of a product takes in the scratchpad.
+[[nodiscard]] inline Int4Operands int4_of(const cmd::Matmul& matmul) {
+  return {matmul.a_int4, matmul.b_int4};
+}
+/// What A and B of a product take in the scratchpad.
+[[nodiscard]] StoredShape a_shape(const cmd::Matmul& matmul);
 [[nodiscard]] StoredShape b_shape(const cmd::Matmul& matmul);
 
 /// m, n and k of a command's work, 0 where it has none; queries are m.

@@ -58,8 +58,8 @@ class RangeVisitor {
   }
 
   void operator()(const cmd::Matmul& mm) {
-    const StoredShape b = b_shape(mm);
-    visit_(bounding_range(Space::kScratchpad, mm.a.address, mm.m, mm.k, mm.a.pitch, false));
+    const StoredShape a = a_shape(mm), b = b_shape(mm);
+    visit_(bounding_range(Space::kScratchpad, mm.a.address, a.rows, a.cols, mm.a.pitch, false));
     visit_(bounding_range(Space::kScratchpad, mm.b.address, b.rows, b.cols, mm.b.pitch, false));
     visit_(bounding_range(Space::kAccumulator, mm.c.address, mm.m, mm.n, mm.c.pitch, true));
   }

@@ -75,7 +75,9 @@ AreaReport area_of(const Machine& machine) {
     add_stream(machine, report);
     return report;
   }
-  const double pe_um2 = machine.array.split == ArraySplit::kNone ? area.pe_um2 : area.split_pe_um2;
+  const double pe_um2 = machine.array.split == ArraySplit::kNone      ? area.pe_um2
+                        : machine.array.split == ArraySplit::kWeights ? area.split_pe_um2
+                                                                      : area.int4_pe_um2;
   report.array = double{1} * machine.array.rows * machine.array.cols * pe_um2 * kUm2;
   report.scratchpad = or_by_size(area.scratchpad_mm2, scratchpad_size(machine));
   const double sums = or_by_size(area.accumulator_mm2, accumulator_size(machine));

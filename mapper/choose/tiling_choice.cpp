@@ -82,7 +82,7 @@ std::uint64_t bank_excess(const TiledGroup& group, const EmitTarget& to) {
                   to.is_after(of.a, group.share), {});
   const std::uint64_t m_tiles = ceil_div(problem.m, t.m), k_tiles = ceil_div(problem.k, t.k);
   const std::uint64_t n_tiles = ceil_div(problem.n, t.c_cols) * ceil_div(t.c_cols, t.n);
-  const hw::ArrayReads reads = hw::array_reads(machine.array, t.m, t.n, t.k, problem.b_int4);
+  const hw::ArrayReads reads = hw::array_reads(machine.array, t.m, t.n, t.k, problem.int4);
   const std::uint64_t times = m_tiles * n_tiles * k_tiles;
   const std::uint64_t word = hw::scratchpad_word_bytes(machine);
   BankDemand demand(machine);
@@ -93,13 +93,15 @@ std::uint64_t bank_excess(const TiledGroup& group, const EmitTarget& to) {
     demand.add(where.address, std::uint64_t{view.rows} * where.pitch, read);
   };
   add(rings.a, plan.a.bytes, of.a, times * reads.a,
-      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{t.k}, word), t.a_loads));
+      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{problem.a_cols(t.k)}, word),
+                   t.a_loads));
   add(rings.b, plan.b.bytes, of.matmul()->b, times * reads.b,
-      times_loaded(ceil_div(std::uint64_t{problem.steps(problem.k)} * problem.n, word), t.b_loads));
+      times_loaded(ceil_div(std::uint64_t{problem.b_rows(problem.k)} * problem.n, word),
+                   t.b_loads));
   if (problem.out_on_chip) {
     const Location& out = to.location(of.out);
     demand.add(out.address, std::uint64_t{of.out.rows} * out.pitch,
-               problem.m * ceil_div(std::uint64_t{problem.n} * problem.out_bytes, word));
+               problem.m * ceil_div(problem.result_bytes(problem.n), word));
   }
   const std::uint64_t cycles = demand.most() / machine.scratchpad.ports;
   return cycles - std::min(cycles, t.compute_cycles);

@@ -263,6 +263,7 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate,
   matmul.accumulate = accumulate;
   matmul.a_unsigned = product.a_unsigned;
   matmul.b_transposed = product.b_transposed;
+  matmul.a_int4 = to_.location(group.a).int4;
   matmul.b_int4 = is_int4(to_.graph, product.b, to_.machine);
   matmul.m = part.rows;
   matmul.n = part.cols;
@@ -280,14 +281,16 @@ hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
     return {narrow(to_.address(view, tile.row, tile.col)), to_.pitch(view)};
   }
   const TileRing::Place place = work.rings.a.take({tile.row, tile.col});
+  const hw::StoredShape stored =
+      hw::stored_shape(tile.rows, tile.cols, true, to_.location(view).int4);
   const hw::LocalTile to{narrow(place.address),
-                         narrow(round_up(tile.cols, to_.machine.array.rows))};
+                         narrow(round_up(stored.cols, to_.machine.array.rows))};
   if (!place.is_new) return to;
   hw::cmd::Load load;
   work.read_tile(tile.row, tile.col, load);
   load.to = to;
-  load.m = tile.rows;
-  load.n = tile.cols;
+  load.m = stored.rows;
+  load.n = stored.cols;
   add_pre(tile, load, work);
   work.add(load);
   return to;
@@ -348,7 +351,8 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   const MatmulAnchor& product = *work.group().matmul();
   const bool transposed = product.b_transposed;
   const bool int4 = is_int4(to_.graph, product.b, to_.machine);
-  const std::uint32_t depth = hw::array_steps(ks, int4), first = hw::array_steps(k0, int4);
+  const std::uint32_t depth = int4 ? hw::int4_pairs(ks) : ks;
+  const std::uint32_t first = int4 ? hw::int4_pairs(k0) : k0;
   const std::uint32_t rows_stored = transposed ? cols : depth;
   const std::uint32_t cols_stored = transposed ? depth : cols;
   const std::uint32_t row = transposed ? col : first;

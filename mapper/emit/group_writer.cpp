@@ -43,6 +43,7 @@ std::uint32_t EmitTarget::add_operator(const Group& group, std::uint64_t macs) c
                  : out.place == Location::Place::kScratchpad ? hw::Operator::Place::kScratchpad
                                                              : hw::Operator::Place::kDram;
   result.type = group.chain.out;
+  result.int4 = out.int4;
   result.address = address(written, 0, 0);
   result.pitch = pitch(written);
   result.rows = written.rows;
@@ -160,6 +161,11 @@ void GroupWriter::read_tile(std::uint32_t row, std::uint32_t col, hw::cmd::Load&
   if (group_->window) {
     load.from = to_->dram_tile(group_->a);
     load.window = hw::WindowTile{*group_->window, row, col};
+    if (to_->location(group_->a).int4) {
+      // Pairs of channels are bytes.
+      load.window->window.channels /= hw::kInt4Pair;
+      load.window->col /= hw::kInt4Pair;
+    }
   } else {
     load.from = to_->dram_tile(group_->a, row, col);
   }
@@ -194,6 +200,7 @@ void GroupWriter::add_result(const Tile& tile, const hw::LocalTile& sums,
   hw::cmd::Result result;
   result.m = tile.rows;
   result.n = tile.cols;
+  result.int4 = to_->location(group.out).int4;
   result.from = sums;
   result.chain = use(false, tile);
   result.chain.parameters = parameters;

@@ -262,7 +262,7 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
     const auto at =
         scratchpad.allocate(std::uint64_t{stored.rows} * pitch, heads.first, last[step]);
     if (!at) return;
-    result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, {}};
+    result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, false, {}};
     Ahead& ahead = result.ahead[heads.first];
     ahead.groups = heads.levels.size();
     ahead.weights.push_back({step, product->b.tensor, int4, product->b_transposed});
@@ -306,6 +306,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       machine.mapper.on_chip != 0 && machine.mapper.strategy != hw::MappingStrategy::kGemmini;
   Placement result;
   result.tensors.resize(graph.tensors.size());
+  const std::vector<bool> int4 = int4_tensors(graph, groups, machine);
   Rings rings(groups, pipelines, graph.tensors.size(), word);
   rings.place(scratchpad, statistics, residence.two_sides || residence.rings_apart);
   const auto may_stay = [&](std::size_t id) {
@@ -345,16 +346,17 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
             "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
             tensor.name + " needs " + std::to_string(words) + " words more");
       }
-      location = {Location::Place::kStatistics, *row, 0, {}};
+      location = {Location::Place::kStatistics, *row, 0, false, {}};
       continue;
     }
-    const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
+    const auto row_bytes = static_cast<std::uint32_t>(
+        int4[id] ? hw::int4_pairs(tensor.cols) : tensor.cols * hw::bytes_of(tensor.type));
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
     // Else the columns of each head begin at words.
     const std::uint32_t panel = life.panel.value_or(0);
-    const bool in_panels = residence.panels && !life.aligned && panel != 0 && ring.slots == 0 &&
-                           tensor.cols % panel == 0 && life.written % panel == 0 &&
-                           machine.array.cols % panel == 0;
+    const bool in_panels = residence.panels && !life.aligned && !int4[id] && panel != 0 &&
+                           ring.slots == 0 && tensor.cols % panel == 0 &&
+                           life.written % panel == 0 && machine.array.cols % panel == 0;
     if (may_stay(id) && (life.aligned || in_panels)) {
       const std::uint32_t panels = in_panels ? tensor.cols / panel : 1;
       const std::uint32_t pitch = narrow(round_up(row_bytes / panels, word));
@@ -368,7 +370,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       }
       if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
-        location = {Location::Place::kScratchpad, *at, pitch, ring};
+        location = {Location::Place::kScratchpad, *at, pitch, int4[id], ring};
         if (in_panels) {
           location.panel = panel;
           location.panel_bytes = std::uint64_t{pitch} * tensor.rows;
@@ -382,7 +384,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                            ? row_bytes
                            : static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
-    location = {Location::Place::kDram, *at, pitch, {}};
+    location = {Location::Place::kDram, *at, pitch, int4[id], {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
   if (residence.ahead != 0 && keeps_on_chip && !lives.has_attention()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/number/int4.h"
 #include "mapper/group/group.h"
 #include "mapper/place/pipeline.h"
 #include "model/graph/graph.h"
@@ -23,6 +24,7 @@ struct Location {
   Place place = Place::kNowhere;
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes between rows
+  bool int4 = false;        ///< int8 that are stored as int4, in pairs along the rows
   /// Row tiles that share `slots` places in turn with others, numbered from `first` in steps;
   /// without slots all rows have a place.
   struct Ring {
@@ -36,8 +38,8 @@ struct Location {
   std::uint32_t panel = 0;
   std::uint64_t panel_bytes = 0;
   [[nodiscard]] bool operator==(const Location& b) const {
-    return std::tie(place, address, pitch, ring, panel) ==
-           std::tie(b.place, b.address, b.pitch, b.ring, b.panel);
+    return std::tie(place, address, pitch, int4, ring, panel) ==
+           std::tie(b.place, b.address, b.pitch, b.int4, b.ring, b.panel);
   }
 
   /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
@@ -48,6 +50,7 @@ struct Location {
   }
   /// Where a column of elements of that size begins, after the begin of its row.
   [[nodiscard]] std::uint64_t at_col(std::uint64_t col, std::size_t element) const {
+    if (int4) return hw::int4_pairs(col);
     return panel == 0 ? col * element : col / panel * panel_bytes + col % panel * element;
   }
 };
@@ -65,9 +68,24 @@ struct Location {
 /// pairs (hw/number/int4.h). Gemmini's library knows int8 alone.
 [[nodiscard]] inline bool is_int4(const model::Graph& graph, const model::View& weights,
                                   const hw::Machine& machine) {
-  return machine.array.split == hw::ArraySplit::kWeights && graph.tensors[weights.tensor].int4 &&
+  const model::Tensor& tensor = graph.tensors[weights.tensor];
+  return machine.array.split != hw::ArraySplit::kNone && tensor.int4 &&
+         tensor.kind == model::Tensor::Kind::kConstant &&
          machine.mapper.strategy != hw::MappingStrategy::kGemmini;
 }
+
+/// Whether some mapping has a tensor that is no weight reside as pairs of int4.
+[[nodiscard]] inline bool may_be_int4(const model::Tensor& tensor, const hw::Machine& machine) {
+  return machine.array.split == hw::ArraySplit::kBoth && tensor.int4 &&
+         tensor.kind != model::Tensor::Kind::kConstant &&
+         machine.mapper.strategy != hw::MappingStrategy::kGemmini;
+}
+
+/// By tensor, whether it resides as pairs of int4 (hw/number/int4.h): tensors of int4 that products
+/// by int4 weights alone read, as A, and whose pairs no tile of them or of a window parts.
+[[nodiscard]] std::vector<bool> int4_tensors(const model::Graph& graph,
+                                             const std::vector<Group>& groups,
+                                             const hw::Machine& machine);
 
 /// A range of the scratchpad.
 struct Span {

@@ -75,8 +75,10 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.b_is_activation =
         graph.tensors[group.matmul()->b.tensor].kind != model::Tensor::Kind::kConstant;
     problem.b_packed = is_packed(graph, group.matmul()->b, machine);
-    problem.b_int4 = is_int4(graph, group.matmul()->b, machine);
+    problem.int4 = {placement.tensors[group.a.tensor].int4,
+                    is_int4(graph, group.matmul()->b, machine)};
   }
+  problem.out_int4 = placement.tensors[group.written().tensor].int4;
   problem.out_on_chip = on_chip(group.out);
   problem.panel = placement.tensors[group.written().tensor].panel;
   problem.parameter_words = hw::parameter_words(group.chain);
@@ -128,7 +130,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
 }
 
 std::uint32_t k_unit(const TilingProblem& problem, const hw::Machine& machine) {
-  const std::uint32_t rows = machine.array.rows * (problem.b_int4 ? hw::kInt4Pair : 1);
+  const std::uint32_t rows = machine.array.rows * problem.int4.macs();
   return problem.b_packed ? std::lcm(rows, hw::kGroupWeights) : rows;
 }
 

@@ -69,7 +69,8 @@ struct TilingProblem {
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;          ///< stored n x k
   bool b_packed = false;              ///< weights of four bits, expanded as they are loaded
-  bool b_int4 = false;                ///< weights of four bits, multiplied as they are
+  hw::Int4Operands int4;              ///< operands of four bits, multiplied as they are
+  bool out_int4 = false;              ///< results are stored as int4, in pairs
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
   std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
@@ -95,21 +96,28 @@ struct TilingProblem {
   std::uint64_t ahead_bytes = 0;     ///< of later groups' weights that come in between its tiles
 
   [[nodiscard]] auto key() const {
-    return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
-                           b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
-                           postop_interval, postop_fill, stream_bytes, in_bytes, stages,
-                           postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-                           pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed, b_int4, ahead_bytes);
+    return std::make_tuple(
+        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+        b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
+        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel, window,
+        window_run, b_packed, int4.a, int4.b, out_int4, ahead_bytes);
   }
-  /// Steps along k that the array takes, and rows of B on chip.
-  [[nodiscard]] std::uint32_t steps(std::uint32_t depth) const {
-    return hw::array_steps(depth, b_int4);
+  /// Columns of A and rows of B on chip, of so many of k.
+  [[nodiscard]] std::uint32_t a_cols(std::uint32_t depth) const {
+    return int4.a ? hw::int4_pairs(depth) : depth;
+  }
+  [[nodiscard]] std::uint32_t b_rows(std::uint32_t depth) const {
+    return int4.b ? hw::int4_pairs(depth) : depth;
+  }
+  /// Bytes of so many results of a row.
+  [[nodiscard]] std::uint64_t result_bytes(std::uint32_t cols) const {
+    return out_int4 ? hw::int4_pairs(cols) : std::uint64_t{cols} * out_bytes;
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {
     return t.k_outer && t.n < t.c_cols && !t.two_results && t.double_buffered && !in_turns &&
-           !row_wise && section == 0;
+           !row_wise && section == 0 && (!out_int4 || t.n % hw::kInt4Pair == 0);
   }
   /// How many parts of C tiles the accumulator holds.
   [[nodiscard]] std::uint64_t part_places(const Tiling& t, std::uint32_t array_cols) const {

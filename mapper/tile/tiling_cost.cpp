@@ -36,7 +36,8 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
   if (problem_.b_packed && t.k % hw::kGroupWeights != 0) return false;
-  if (problem_.b_int4 && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
+  if (problem_.out_int4 && t.c_cols % hw::kInt4Pair != 0 && t.c_cols != problem_.n) return false;
+  if (problem_.int4.b && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
@@ -44,8 +45,8 @@ bool TilingCost::may_fit(const Tiling& t) const {
   }
   const std::uint64_t sums = problem_.sums * (problem_.in_turns ? 1 : 2);
   if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
-  const std::uint64_t a = problem_.a_on_chip ? 0 : std::uint64_t{t.m} * t.k;
-  const std::uint64_t b = problem_.b_on_chip ? 0 : std::uint64_t{problem_.steps(t.k)} * t.n;
+  const std::uint64_t a = problem_.a_on_chip ? 0 : std::uint64_t{t.m} * problem_.a_cols(t.k);
+  const std::uint64_t b = problem_.b_on_chip ? 0 : std::uint64_t{problem_.b_rows(t.k)} * t.n;
   return a + b <= problem_.stream_bytes;
 }
 
@@ -103,10 +104,12 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
   shape.array_cycles = array_cycles;
   shape.b_bytes = b_bytes(t);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
-  shape.store = problem_.out_on_chip
-                    ? 0.0
-                    : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
-                           t.c_cols * problem_.out_bytes);
+  shape.store =
+      problem_.out_on_chip
+          ? 0.0
+          : time(store_rate_,
+                 problem_.m * problem_.result_bytes(problem_.n) + out * problem_.tensor_bytes,
+                 problem_.result_bytes(t.c_cols));
   const std::uint64_t results = results_of(t);
   const std::uint64_t row_cycles =
       results *
@@ -152,7 +155,7 @@ TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double p
                                     double b_times, double parameter_times) const {
   Loads loads{};
   if (!problem_.a_on_chip) {
-    loads.a = times_loaded(std::uint64_t{problem_.m} * problem_.k *
+    loads.a = times_loaded(std::uint64_t{problem_.m} * problem_.a_cols(problem_.k) *
                                (problem_.a_bytes + problem_.pre_tensor_bytes),
                            a_times) +
               times_loaded(std::uint64_t{4} * problem_.pre_words * problem_.k, pre_times);
@@ -166,7 +169,7 @@ TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double p
 // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of weights
 // and parameters are one run.
 double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  std::uint64_t run = t.k * problem_.a_bytes;
+  std::uint64_t run = problem_.a_cols(t.k) * problem_.a_bytes;
   if (problem_.window) run = std::min<std::uint64_t>(run, problem_.window_run);
   return time(rate, bytes, run);
 }
@@ -304,14 +307,14 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
     return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);
   };
-  const std::uint64_t steps = problem_.steps(problem_.k);
+  const std::uint64_t rows = problem_.b_rows(problem_.k);
   if (problem_.b_transposed) {
-    return problem_.n * padded(steps, problem_.steps(t.k), machine_.array.rows);
+    return problem_.n * padded(rows, problem_.b_rows(t.k), machine_.array.rows);
   }
   const std::uint64_t sections = ceil_div(problem_.n, t.c_cols);
   const std::uint64_t last = problem_.n - (sections - 1) * t.c_cols;
-  return steps * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
-                  padded(last, t.n, machine_.array.cols));
+  return rows * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
+                 padded(last, t.n, machine_.array.cols));
 }
 
 double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
@@ -327,13 +330,15 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle, requests * each);
 }
 
-// A tile of A is in one bank as a rule, and gives two words for a row of full rate.
+// A tile of an operand is in one bank as a rule, and gives two words for a row of full rate where
+// its elements are wider, or more, than a step of the array takes of them.
 std::uint64_t TilingCost::product_cycles(std::uint64_t m, std::uint64_t n, std::uint64_t k) const {
   const std::uint64_t interval =
-      hw::array_cycles(machine_.array, m, n, hw::array_steps(k, problem_.b_int4), true).interval;
-  if (!problem_.b_int4) return interval;
-  return std::max(interval, ceil_div(hw::array_reads(machine_.array, m, n, k, true).a,
-                                     std::uint64_t{machine_.scratchpad.ports}));
+      hw::array_cycles(machine_.array, m, n, hw::array_steps(k, problem_.int4), true).interval;
+  if (!problem_.int4.b) return interval;
+  const hw::ArrayReads reads = hw::array_reads(machine_.array, m, n, k, problem_.int4);
+  return std::max(interval,
+                  ceil_div(std::max(reads.a, reads.b), std::uint64_t{machine_.scratchpad.ports}));
 }
 
 std::uint64_t TilingCost::array_cycles(const Tiling& t) const {

@@ -33,10 +33,10 @@ void add_matmuls(const hw::Machine::Array& array, const TilingProblem& problem, 
   const auto add = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k, bool accumulate,
                        std::uint64_t times) {
     if (times == 0) return;
-    const hw::ArrayReads reads = hw::array_reads(array, m, n, k, problem.b_int4);
+    const hw::ArrayReads reads = hw::array_reads(array, m, n, k, problem.int4);
     events.scratchpad_bytes += times * (reads.a * array.rows + reads.b * array.cols);
     events.accumulator_bytes +=
-        times * sum_rows(array, m, n, hw::array_steps(k, problem.b_int4), accumulate) * array.cols *
+        times * sum_rows(array, m, n, hw::array_steps(k, problem.int4), accumulate) * array.cols *
         kBytesPerSum;
   };
   const std::uint64_t ms = ceil_div(problem.m, t.m) - 1, ks = ceil_div(problem.k, t.k) - 1;
@@ -65,11 +65,12 @@ void add_matmuls(const hw::Machine::Array& array, const TilingProblem& problem, 
 double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
   const std::uint64_t m_tiles = ceil_div(problem.m, t.m), c_tiles = ceil_div(problem.n, t.c_cols);
   const std::uint64_t results = std::uint64_t{problem.m} * problem.n;
-  const std::uint64_t out = results * problem.out_bytes;
+  const std::uint64_t out = problem.m * problem.result_bytes(problem.n);
   const std::uint64_t loaded = results * problem.in_bytes;
   hw::EnergyEvents events;
   events.macs = results * problem.k;
-  if (problem.b_int4) events.int4_macs = events.macs;
+  if (problem.int4.b) events.int4_macs = events.macs;
+  if (problem.int4.a) events.int4_int4_macs = events.macs;
   events.postop_elements = results * problem.stages + t.staged;
   events.scratchpad_bytes = t.load_bytes + (problem.out_on_chip ? out : 0) +
                             kBytesPerSum * problem.parameter_words * problem.n * m_tiles;

@@ -64,6 +64,8 @@ View add_convolution(GraphBuilder& builder, const std::string& name, View pictur
   result.rows = static_cast<std::uint32_t>(convolution.window.rows());
   result.cols = convolution.linear.outputs;
   result.type = convolution.type;
+  result.int4 = convolution.type == hw::DType::kS8 && convolution.range.lo >= hw::kLeastInt4 &&
+                convolution.range.hi <= hw::kLargestInt4;
   const View whole = builder.whole(builder.add_tensor(std::move(result)));
   for (std::uint32_t first = 0; first < convolution.groups; first += step) {
     const std::uint32_t groups = std::min(step, convolution.groups - first);

@@ -47,6 +47,11 @@ hw::DType OperatorRules::result_type(const NetworkNode& node) const {
   return value_dtype(file_.document().tensors.at(node.output).type);
 }
 
+unsigned OperatorRules::result_bits(const NetworkNode& node) const {
+  const unsigned bits = bits_of(result_type(node));
+  return std::min(bits, number(node, "bits", bits));
+}
+
 std::uint32_t OperatorRules::number(const NetworkNode& node, const char* name,
                                     std::uint32_t otherwise) {
   return node.attributes.value(name, otherwise);
@@ -64,7 +69,7 @@ IntegerLinear OperatorRules::layer(const NetworkNode& node) {
     file_.fail(node, "input 'group_scale': expected weights of four bits in Llamas alone");
   }
   IntegerLinear layer;
-  read_linear(file_, node, layer);
+  read_linear(file_, node, layer, true);
   const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
   for (std::size_t i = 2; i < shape.size(); ++i) {
     layer.inputs *= static_cast<std::uint32_t>(shape[i]);
@@ -79,7 +84,7 @@ View OperatorRules::linear(const NetworkNode& node) {
   const hw::DType to = result_type(node);
   const View sums = linear_product(builder_, node.name, in(node), of);
   return builder_.stage(node.name + ".requantise", sums,
-                        factor_stage(of, bits_of(to), datapath_.rounding), to,
+                        factor_stage(of, result_bits(node), datapath_.rounding), to,
                         {factor_parameters(of), {}});
 }
 
@@ -118,7 +123,7 @@ View OperatorRules::convolution(const NetworkNode& node) {
   of.groups = number(node, "groups", 1);
   of.linear = layer(node);
   of.type = result_type(node);
-  of.range = hw::symmetric_range(bits_of(of.type));
+  of.range = hw::symmetric_range(result_bits(node));
   turn_weights(of.linear, of.window.pixels());
   // The parts of its groups are products of their own: no stage on all of them can join one.
   if (of.groups != 1 && of.type == hw::DType::kS8 && only_relu(node) != nullptr) {
@@ -185,9 +190,9 @@ View OperatorRules::add_table(const NetworkNode& node) {
 
 View OperatorRules::requantise(const NetworkNode& node) {
   const hw::DType to = result_type(node);
-  return builder_.stage(node.name, in(node),
-                        requantise_stage(factor(node, "factor"), bits_of(to), datapath_.rounding),
-                        to);
+  return builder_.stage(
+      node.name, in(node),
+      requantise_stage(factor(node, "factor"), result_bits(node), datapath_.rounding), to);
 }
 
 View OperatorRules::with_tensor(const NetworkNode& node, TensorStage* stage) {

@@ -38,6 +38,8 @@ class OperatorRules {
   [[nodiscard]] const View& in(const NetworkNode& node, std::size_t index = 0) const;
   [[nodiscard]] hw::DType type(const View& view) { return builder_.tensor(view.tensor).type; }
   [[nodiscard]] hw::DType result_type(const NetworkNode& node) const;
+  /// Of the codes of its result: those of the type, unless the node has fewer "bits".
+  [[nodiscard]] unsigned result_bits(const NetworkNode& node) const;
   [[nodiscard]] static std::uint32_t number(const NetworkNode& node, const char* name,
                                             std::uint32_t otherwise);
   hw::Dyadic factor(const NetworkNode& node, const char* name, std::int64_t lowest = 0) const;

@@ -41,8 +41,8 @@ struct Tensor {
   /// hw::kGroupWeights. Else, as of a mere shape, `groups` is empty.
   bool grouped = false;
   std::vector<hw::WeightGroup> groups = {};  ///< [k / hw::kGroupWeights][n]
-  /// Weights of four bits, -8 to 7, which an array with a split multiplier multiplies as they are;
-  /// `data` has a byte of each.
+  /// Weights or activations of four bits, -8 to 7, which an array with a split multiplier
+  /// multiplies as they are; `data` has a byte of each.
   bool int4 = false;
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
 };

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hw/number/int4.h"
+
 namespace systole::model {
 
 TensorId find_tensor(const Graph& graph, std::string_view name) {
@@ -69,6 +71,9 @@ View GraphBuilder::stage(const std::string& name, View in, const hw::Stage& stag
   out.rows = in.rows;
   out.cols = in.cols;
   out.type = type;
+  out.int4 = type == hw::DType::kS8 &&
+             (hw::clamps_to(stage, {hw::kLeastInt4, hw::kLargestInt4}) ||
+              (stage.op == hw::StageOp::kRelu && graph_.tensors[in.tensor].int4));
   const View view = whole(add_tensor(std::move(out)));
   stage_to(name, in, stage, view, std::move(operands));
   return view;

@@ -45,7 +45,8 @@ enum class IntegerKind { kVit, kText, kSeq2Seq, kLlama, kLayers, kOperators };
 /// Operands of a linear node whose weights have eight bits.
 inline constexpr std::size_t kUngroupedOperands = 5;
 /// The weights, bias and factors of a linear node, in the places of those of `layer`.
-void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer);
+void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer,
+                 bool may_have_bits = false);
 
 /// Each throws InputError that names file and node where the graph is not that of such a network,
 /// and as check_integer_vit() does for constants that the datapath cannot hold.

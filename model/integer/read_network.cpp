@@ -234,7 +234,11 @@ std::vector<hw::Dyadic> read_factors(const NetworkFile& file, const NetworkNode&
   return factors;
 }
 
-void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer) {
+void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer,
+                 bool may_have_bits) {
+  if (!may_have_bits && node.attributes.contains("bits")) {
+    file.fail(node, "attribute 'bits': expected in graphs without attention alone");
+  }
   const std::vector<std::size_t>& shape = file.constants().tensor(node.inputs[1]).shape;
   layer.outputs = static_cast<std::uint32_t>(shape[0]);
   layer.inputs = static_cast<std::uint32_t>(shape[1]);

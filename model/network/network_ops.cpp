@@ -21,6 +21,7 @@ constexpr double kMostPixels = 1U << 11;
 constexpr double kMostLevels = 256;
 constexpr double kMostRows = 1U << 20;
 constexpr double kMostShift = 62;
+constexpr double kMostBits = 32;
 constexpr double kMostReal = 1e6;
 constexpr double kMostBase = 1e9;
 
@@ -60,6 +61,9 @@ std::vector<NetworkOp> make_ops() {
   std::vector<OpAttribute> integer_mean = pool;
   integer_mean.push_back({"factor", Is::kFactor});
   const OpAttribute levels{"levels", Is::kCount, 2, kMostLevels, true};
+  const OpAttribute bits{"bits", Is::kCount, 2, kMostBits, true};
+  std::vector<OpAttribute> integer_convolution = convolution;
+  integer_convolution.push_back(bits);
   return {
       {"embedding",
        "the row of a table for each id",
@@ -105,12 +109,12 @@ std::vector<NetworkOp> make_ops() {
        {},
        {{{"x"}}, {}}},
       {"linear",
-       "x times the transposed weight, plus bias; of integers, times a factor per output; weights "
-       "of four bits with a scale and a minimum of each group of 32",
+       "x times the transposed weight, plus bias; of integers, times a factor per output, in "
+       "`bits` if it says so; weights of four bits with a scale and a minimum of each group of 32",
        "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n], group_scale and "
        "group_minimum [n, k / 32] -> [t, n]",
        {linear, {}},
-       {grouped_linear, {}}},
+       {grouped_linear, {bits}}},
       {"gelu", "x times the normal distribution's cumulative", "x [t, d] -> [t, d]", gelu,
        integer_gelu},
       {"silu",
@@ -189,12 +193,13 @@ std::vector<NetworkOp> make_ops() {
       {"select_row", "one row", "x [t, d] -> [1, d]", {{{"x"}}, row}, {{{"x"}}, row}},
       {"convolution",
        "the pixels under a window times weights, plus bias; of integers, times a factor per "
-       "output; `stride` 1, `padding` 0 and `groups` 1 where they are left out; `padding` may be "
+       "output, in `bits` if it says so; `stride` 1, `padding` 0 and `groups` 1 where they are "
+       "left out; `padding` may be "
        "[top, left, bottom, right]",
        "x [c, h, w], weight [n, c / groups, rows, cols], bias [n], multiplier [n], shift [n] -> "
        "[n, h', w']",
        {linear, convolution},
-       {integer_linear, convolution}},
+       {integer_linear, integer_convolution}},
       {"max_pool",
        "channel by channel the largest pixel under a window; padding does not count",
        "x [c, h, w] -> [c, h', w']",
@@ -212,10 +217,10 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}}, {{"padding", Is::kSides, 0, hw::kMaxWindowSide}}},
        {{{"x"}}, {{"padding", Is::kSides, 0, hw::kMaxWindowSide}}}},
       {"requantise",
-       "codes of another scale: x times `factor`, clamped to the type of the result",
+       "codes of another scale: x times `factor`, clamped to the type of the result or its `bits`",
        "x [t, d] -> [t, d]",
        {},
-       {{{"x"}}, {{"factor", Is::kFactor}}}},
+       {{{"x"}}, {{"factor", Is::kFactor}, bits}}},
   };
 }
 

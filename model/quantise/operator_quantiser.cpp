@@ -98,6 +98,22 @@ class OperatorQuantiser {
     return largest > 0 ? largest : 1.0;
   }
 
+  /// Of the codes of a convolution: of int4 if convolutions by int4 weights alone read them, or a
+  /// ReLU whose result they alone read.
+  [[nodiscard]] unsigned bits_after(const NetworkNode& node) const {
+    const auto found = readers_.find(node.output);
+    if (options_.activation_bits == kWeightBits || found == readers_.end() || is_result(node)) {
+      return kWeightBits;
+    }
+    const bool all = std::all_of(found->second.begin(), found->second.end(),
+                                 [&](const NetworkNode* const reader) {
+                                   if (reader->is("relu"))
+                                     return bits_after(*reader) != kWeightBits;
+                                   return reader->is("convolution") && !is_result(*reader);
+                                 });
+    return all ? options_.activation_bits : kWeightBits;
+  }
+
   [[nodiscard]] bool is_result(const NetworkNode& node) const {
     return file_.document().outputs.front() == node.output;
   }
@@ -185,7 +201,8 @@ class OperatorQuantiser {
     layer.bias = node.inputs.size() > 2 ? file_.reals(node.inputs[2])
                                         : std::vector<double>(layer.outputs, 0.0);
     std::string type = "s8";
-    double out = range_of(node.output) / kLargestCode;
+    const unsigned bits = bits_after(node);
+    double out = range_of(node.output) / static_cast<double>(hw::symmetric_range(bits).hi);
     if (const NetworkNode* const sum = only_sum(node.output)) {
       type = "s16";
       out = stream_scale(*sum);
@@ -202,6 +219,8 @@ class OperatorQuantiser {
       multipliers.push_back(channel.multiplier);
       shifts.push_back(channel.shift);
     }
+    ordered_json attributes = window(node);
+    if (bits != kWeightBits) attributes["bits"] = bits;
     const std::vector<std::size_t> outputs = {of.outputs};
     const auto constant = [&](const char* role, TensorData tensor) {
       tensor.name = node.name + "." + role;
@@ -212,7 +231,7 @@ class OperatorQuantiser {
           constant("bias", make_tensor("", FileDtype::kI32, outputs, of.bias)),
           constant("multiplier", make_tensor("", FileDtype::kI32, outputs, multipliers)),
           constant("shift", make_tensor("", FileDtype::kI8, outputs, shifts))},
-         out, window(node), type);
+         out, attributes, type);
   }
 
   void add(const NetworkNode& node) {

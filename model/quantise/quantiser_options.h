@@ -34,6 +34,8 @@ struct QuantiserOptions {
   /// Those of a Llama are in groups of the inputs of an output (hw/number/weight_groups.h), others
   /// int4 with the scales of weights of 8.
   unsigned weight_bits = kWeightBits;
+  /// Of a convolutional network with int4 weights: 8, or 4 for what layers by these alone read.
+  unsigned activation_bits = kWeightBits;
 };
 
 }  // namespace systole::model

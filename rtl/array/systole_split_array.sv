@@ -1,11 +1,14 @@
 // Weight-stationary systolic array whose multipliers split: as systole_systolic_array, and a byte of
 // weights may be two of int4, which are multiplied by two activations in a cycle. Bit-exact
-// reference: hw/kernel/gemm.h. Cycles: hw/array/array.h, of half the depth.
+// reference: hw/kernel/gemm.h. Cycles: hw/array/array.h, of half the depth; of int4 activations by
+// int4 weights, which takes Split 2, of a quarter.
 //
 // The pair of a byte are neighbours along k, the first of them in the low half. A row of activations
 // has 2 Rows of them then: those at even places along k in the low half of act_i, the others in the
-// high half, which is not read for int8 weights. Sums, control and the order of beats are those of
-// the array of whole multipliers.
+// high half, which is not read for int8 weights. Four int4 activations of a row of PEs are neighbours
+// along k, as are its four int4 weights of a column: the first two of either in the low half of the
+// port, the others in the high half. Sums, control and the order of beats are those of the array of
+// whole multipliers.
 
 `include "systole_assert.svh"
 
@@ -15,6 +18,8 @@ module systole_split_array #(
   // Activations need 9 bits and stationary weights 8. With more they travel sign-extended: no value
   // changes, but a Verilated model with 32 saves two sign extensions in every PE.
   parameter  int unsigned OperandMinWidth = 8,
+  // 1: int8 by int4 besides int8; 2: int4 by int4 as well.
+  parameter  int unsigned Split           = 1,
   localparam int unsigned Diagonals       = Rows + Cols - 1
 ) (
   input  logic                  clk_i,
@@ -24,6 +29,7 @@ module systole_split_array #(
   input  logic [1:0]            overlap_i,         // systole_pkg::overlap_e
   input  logic                  a_unsigned_i,      // activations are uint8, not int8
   input  logic                  b_int4_i,          // weights are pairs of int4, not int8
+  input  logic                  a_int4_i,          // activations, too: with Split 2 and b_int4_i
 
   // Drops weights that have entered for a fold that has not begun. Not within a fold.
   input  logic                  clear_i,
@@ -34,7 +40,7 @@ module systole_split_array #(
   input  logic                  weight_valid_i,
   input  logic                  weight_pending_i,
   output logic                  weight_ready_o,
-  input  logic [Cols*8-1:0]     weight_i,          // int8, column 0 in the low bits
+  input  logic [Split*Cols*8-1:0] weight_i,        // column 0 in the low bits of each half
 
   // Activations: a row of a fold.
   input  logic                  act_valid_i,
@@ -84,7 +90,7 @@ module systole_split_array #(
   assign stalled_o = !advance;
 
   systole_systolic_grid #(
-    .Rows(Rows), .Cols(Cols), .OperandMinWidth(OperandMinWidth), .Split(1)
+    .Rows(Rows), .Cols(Cols), .OperandMinWidth(OperandMinWidth), .Split(Split)
   ) u_grid (
     .clk_i,
     .advance_i     (advance),
@@ -93,6 +99,7 @@ module systole_split_array #(
     .capture_i     (capture),
     .a_unsigned_i,
     .b_int4_i,
+    .a_int4_i,
     .weight_i,
     .act_i,
     .result_o
@@ -104,6 +111,9 @@ module systole_split_array #(
                              (act_valid_i && $stable(act_i) && $stable(act_last_i)))
   `SYSTOLE_ASSERT(SignHeld_A, (act_valid_i && !act_ready_o && !clear_i) |=> $stable(a_unsigned_i))
   `SYSTOLE_ASSERT(PairsHeld_A, (act_valid_i && !act_ready_o && !clear_i) |=> $stable(b_int4_i))
+  `SYSTOLE_ASSERT(ActPairsHeld_A, (act_valid_i && !act_ready_o && !clear_i) |=> $stable(a_int4_i))
+  `SYSTOLE_ASSERT(ActPairsAreOfPairs_A, (act_valid_i && a_int4_i) |->
+                                        (Split == 2 && b_int4_i && !a_unsigned_i))
   `SYSTOLE_ASSERT(ResultHeld_A, (result_valid_o && !result_ready_i) |=>
                                 (result_valid_o && $stable(result_o) && $stable(result_last_o)))
 

@@ -90,6 +90,7 @@ module systole_systolic_array #(
     .capture_i     (capture),
     .a_unsigned_i,
     .b_int4_i      (1'b0),
+    .a_int4_i      (1'b0),
     .weight_i,
     .act_i,
     .result_o

@@ -15,9 +15,12 @@ module systole_systolic_grid #(
   parameter  int unsigned Cols            = 4,
   parameter  int unsigned OperandMinWidth = 8,  // see systole_systolic_array
   // 1: a multiplier is two of an activation by half of a weight. With an int8 weight both halves are
-  // of one product, with two int4 weights each has an activation of its own.
+  // of one product, with two int4 weights each has an activation of its own. 2: each of these is two
+  // of half an activation, and with int4 activations there are four products of halves.
   parameter  int unsigned Split           = 0,
-  localparam int unsigned Diagonals       = Rows + Cols - 1
+  localparam int unsigned Diagonals       = Rows + Cols - 1,
+  localparam int unsigned WeightBytes     = Split == 2 ? 2 : 1,
+  localparam int unsigned ActBytes        = Split == 0 ? 1 : 2
 ) (
   input  logic                  clk_i,
 
@@ -28,15 +31,21 @@ module systole_systolic_grid #(
   input  logic [Diagonals-1:0]  capture_i,
 
   input  logic                  a_unsigned_i,
-  input  logic [Cols*8-1:0]     weight_i,
+  // With Split 2, a row has two bytes of a column: after those of the first pairs the others.
+  input  logic [Cols*8*WeightBytes-1:0] weight_i,
   input  logic                  b_int4_i,          // with Split, of the row of activations
-  // With Split, a row has two: those of the weights in the low halves, after all of them the others.
-  input  logic [Rows*8*(1+Split)-1:0] act_i,
+  input  logic                  a_int4_i,          // with Split 2, the same
+  // With Split, a row has two: those of the weights in the low halves, after all of them the others;
+  // pairs of int4 those of the first bytes of weights, then the others.
+  input  logic [Rows*8*ActBytes-1:0] act_i,
   output logic [Cols*32-1:0]    result_o
 );
 
-  localparam int unsigned ActWidth    = OperandMinWidth > 9 ? OperandMinWidth : 9;
-  localparam int unsigned WeightWidth = OperandMinWidth > 8 ? OperandMinWidth : 8;
+  // What is cut into halves does not travel wider.
+  localparam int unsigned LeastWidth  = Split == 2 ? 8 : OperandMinWidth;
+  localparam int unsigned ActWidth    = LeastWidth > 9 ? LeastWidth : 9;
+  localparam int unsigned StoredBits  = 8 * WeightBytes;
+  localparam int unsigned WeightWidth = LeastWidth > StoredBits ? LeastWidth : StoredBits;
 
   // What a diagonal multiplies by is of one fold, so that one flag goes along with the activations.
   if (Split != 0) begin : gen_mode
@@ -49,6 +58,17 @@ module systole_systolic_grid #(
   end else begin : gen_whole
     logic unused_mode;
     assign unused_mode = b_int4_i;
+  end
+  if (Split == 2) begin : gen_act_mode
+    logic [Diagonals-1:0] int4;
+    logic [Diagonals-1:1] int4_q;
+    assign int4 = {int4_q, a_int4_i};
+    always_ff @(posedge clk_i) begin
+      if (advance_i) int4_q <= int4[Diagonals-2:0];
+    end
+  end else begin : gen_whole_act
+    logic unused_mode;
+    assign unused_mode = a_int4_i;
   end
 
   // Data registers carry no reset: the sequencer's flags say which of them hold something.
@@ -114,6 +134,39 @@ module systole_systolic_grid #(
             sum_q <= above + 32'(gen_act[r].act) * 32'(gen_stationary[r].weight_q);
           end
         end
+      end else if (Split == 2) begin : gen_quarters
+        // Quarter i of the multiplier: of half i / 2 of an activation and of half i % 2 of a weight,
+        // or of the i-th int4 of each. A low half has a sign if it is an int4, and no sign if it is
+        // a part of an int8.
+        logic                  both, pairs;
+        logic [15:0]           stationary;
+        logic signed [8:0]     first, second;
+        logic signed [4:0]     low, high;  // int4 0 and 1 of weights, or the halves of an int8
+        logic signed [4:0]     a_0, a_1, a_2, a_3, w_2, w_3;
+        logic signed [31:0]    of_0, of_1, of_2, of_3;
+        assign both       = gen_act_mode.int4[d];
+        assign pairs      = gen_mode.int4[d];
+        assign stationary = gen_stationary[r].weight_q;
+        assign first      = gen_act[r].act;
+        assign second     = gen_odd.gen_act[r].act;
+        assign low        = {pairs && stationary[3], stationary[3:0]};
+        assign high       = {stationary[7], stationary[7:4]};
+        assign a_0  = {both && first[3], first[3:0]};
+        assign a_1  = both ? first[8:4] : {1'b0, second[3:0]};
+        assign a_2  = both ? {second[3], second[3:0]} : first[8:4];
+        assign a_3  = second[8:4];
+        assign w_2  = both ? {stationary[11], stationary[11:8]} : low;
+        assign w_3  = both ? {stationary[15], stationary[15:12]} : high;
+        assign of_0 = 32'(a_0) * 32'(low);
+        assign of_1 = 32'(a_1) * 32'(high);
+        assign of_2 = 32'(a_2) * 32'(w_2);
+        assign of_3 = 32'(a_3) * 32'(w_3);
+        always_ff @(posedge clk_i) begin
+          if (advance_i) begin
+            sum_q <= above + of_0 + (pairs ? of_1 : of_1 <<< 4) + (both ? of_2 : of_2 <<< 4)
+                           + (both ? of_3 : pairs ? of_3 <<< 4 : of_3 <<< 8);
+          end
+        end
       end else begin : gen_split
         // The low half has a sign if it is a weight, and no sign if it is a part of one.
         logic signed [4:0]  low;
@@ -147,7 +200,7 @@ module systole_systolic_grid #(
 
     // Stationary weights. Those of row 0 may be captured in the cycle in which they enter.
     for (genvar r = First; r <= Last; r++) begin : gen_stationary
-      logic signed [7:0]             captured;
+      logic signed [StoredBits-1:0]  captured;
       logic signed [WeightWidth-1:0] weight_q;
       if (r == 0) begin : gen_entering
         assign captured = gen_shift[r].shift ? gen_shadow[r].above : gen_shadow[r].weight_q;
@@ -163,11 +216,11 @@ module systole_systolic_grid #(
 
     // Shadow weights.
     for (genvar r = First; r <= Last; r++) begin : gen_shadow
-      logic signed [7:0] above, weight_q;
+      logic signed [StoredBits-1:0] above, weight_q;
       if (r != 0) begin : gen_below
         assign above = gen_diagonal[d-1].gen_shadow[r-1].weight_q;
       end else if (d == 0) begin : gen_port
-        assign above = weight_i[7:0];
+        assign above = gen_entering[0].weight;
       end else begin : gen_skewed
         assign above = gen_diagonal[d-1].gen_weight_skew[d].weight_q;
       end
@@ -185,9 +238,9 @@ module systole_systolic_grid #(
 
     // Weights of the columns whose first PE is on a later diagonal.
     for (genvar c = d + 1; c < Cols; c++) begin : gen_weight_skew
-      logic signed [7:0] weight, weight_q;
+      logic signed [StoredBits-1:0] weight, weight_q;
       if (d == 0) begin : gen_port
-        assign weight = weight_i[8*c+:8];
+        assign weight = gen_entering[c].weight;
       end else begin : gen_wait
         assign weight = gen_diagonal[d-1].gen_weight_skew[c].weight_q;
       end
@@ -196,6 +249,13 @@ module systole_systolic_grid #(
           if (weights_move_i) weight_q <= weight;
         end
       end
+    end
+  end
+
+  for (genvar c = 0; c < Cols; c++) begin : gen_entering
+    logic signed [StoredBits-1:0] weight;
+    for (genvar b = 0; b < WeightBytes; b++) begin : gen_byte
+      assign weight[8*b+:8] = weight_i[8*(Cols*b+c)+:8];
     end
   end
 
@@ -224,5 +284,6 @@ module systole_systolic_grid #(
   end
 
   `SYSTOLE_ASSERT_INIT(OperandsFit_A, OperandMinWidth <= 32)
+  `SYSTOLE_ASSERT_INIT(SplitIsKnown_A, Split <= 2)
 
 endmodule

@@ -25,6 +25,9 @@ package systole_pkg;
   localparam int unsigned LayerNormDepth =
       AddDepth + MultiplyDepth + ShiftDepth + MultiplyDepth + AddDepth + ShiftDepth + ClampDepth;
   // Half precision: hw/machine/matrix_unit.h.
+  // Shift of the dividend; 32 bits of the quotient, two a stage; rounding and sign; limits:
+  // hw/function/divide.h.
+  localparam int unsigned DivideDepth = ShiftDepth + 16 + AddDepth + ClampDepth;
   localparam int unsigned HalfMultiplyDepth = 6;
   localparam int unsigned HalfAddDepth      = 11;
 

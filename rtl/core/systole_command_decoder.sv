@@ -70,13 +70,15 @@ module systole_command_decoder #(
   logic [15:0]         gather, mix;
   logic [31:0]         m, n, k, dram_pitch, tensor_pitch, a_pitch, b_pitch, c_pitch;
   logic [63:0]         dram, tensor, a, b, c, parameters, statistics;
-  logic                b_transposed, packed_weights, b_int4, unused_fields;
+  logic                b_transposed, packed_weights, b_int4, a_int4, int4, unused_fields;
 
   assign op             = command_i[7:0];
   assign element        = command_i[15:8];
   assign b_transposed   = command_i[18];
   assign packed_weights = command_i[19];
   assign b_int4         = command_i[20];
+  assign a_int4         = command_i[21];
+  assign int4           = command_i[22];
   assign gather         = command_i[32+:16];
   assign mix            = command_i[48+:16];
   assign dram_pitch     = command_i[96+:32];
@@ -94,7 +96,7 @@ module systole_command_decoder #(
   assign c_pitch        = command_i[544+:32];
   assign parameters     = 64'(command_i[576+:32]);
   assign statistics     = 64'(command_i[608+:32]);
-  assign unused_fields  = ^{command_i[95:64], command_i[31:21], command_i[17:16]};
+  assign unused_fields  = ^{command_i[95:64], command_i[31:23], command_i[17:16]};
 
   logic load, loads_sums, matmul, store, move, results;
   assign loads_sums = op == systole_pkg::OpLoadAccumulator;
@@ -164,7 +166,7 @@ module systole_command_decoder #(
                          : 64'(n) << type_bytes;
   assign out_rows      = transposes ? n : m;
   assign out_cols      = transposes ? m : n;
-  assign written_bytes = 64'(out_cols) << out_bytes;
+  assign written_bytes = int4 ? 64'(out_cols[31:1]) + 64'(out_cols[0]) : 64'(out_cols) << out_bytes;
 
   systole_bounding_range #(.Bits(DramBits)) u_dram (
     .valid_i(load || store),
@@ -211,16 +213,18 @@ module systole_command_decoder #(
 
   // ---------------------------------------------------------------- scratchpad
   // First: A of a matmul, where a load or a move writes; second: B, parameters of a chain.
-  logic [31:0] b_rows, b_cols, steps;
-  assign steps  = b_int4 ? {1'b0, k[31:1]} + 32'(k[0]) : k;
-  assign b_rows = b_transposed ? n : steps;
-  assign b_cols = b_transposed ? steps : n;
+  logic [31:0] a_cols, b_rows, b_cols, pairs, depth;
+  assign pairs  = {1'b0, k[31:1]} + 32'(k[0]);
+  assign a_cols = a_int4 ? pairs : k;
+  assign depth  = b_int4 ? pairs : k;
+  assign b_rows = b_transposed ? n : depth;
+  assign b_cols = b_transposed ? depth : n;
 
   systole_bounding_range #(.Bits(LocalBits)) u_first (
     .valid_i(matmul || move || (load && !loads_sums)),
     .begin_i(move ? b : a),
     .rows_i (move ? out_rows : m),
-    .width_i(matmul ? 64'(k) : move ? written_bytes : 64'(n)),
+    .width_i(matmul ? 64'(a_cols) : move ? written_bytes : 64'(n)),
     .pitch_i(move ? b_pitch : a_pitch),
     .begin_o(scratchpad_begin_o[LocalBits-1:0]),
     .end_o  (scratchpad_end_o[LocalBits-1:0]),

@@ -365,6 +365,7 @@ module systole_matmul_unit #(
     .capture_i     (capture_q),
     .a_unsigned_i  (unsigned_q),
     .b_int4_i      (1'b0),
+    .a_int4_i      (1'b0),
     .weight_i      (weight),
     .act_i         (array_data_i[Rows*8-1:0]),
     .result_o      (sums_data_o)

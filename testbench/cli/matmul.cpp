@@ -42,7 +42,7 @@ struct MatmulOptions {
   WaveOptions wave;
   bool bias = false;
   bool sums = false;
-  unsigned weight_bits = model::kWeightBits;
+  unsigned weight_bits = model::kWeightBits, activation_bits = model::kWeightBits;
   bool functional = true;
   bool json = false;
 };
@@ -62,11 +62,11 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
 /// On a streaming core.
 int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   if (options.sums || options.weight_bits != model::kWeightBits ||
-      !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
+      options.activation_bits != model::kWeightBits || !options.machine.strategy.empty() ||
+      !options.machine.rtl.empty()) {
     throw hw::InputError(
-        "--int32, --weight-bits, --strategy, --rtl: not of a streaming core, which requantises and "
-        "maps by "
-        "itself");
+        "--int32, --weight-bits, --activation-bits, --strategy, --rtl: not of a streaming core, "
+        "which requantises and maps by itself");
   }
   const CommandViews& views = options.views;
   if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty() ||
@@ -87,7 +87,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
 
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
-  const bool int4 = wants_four_bits(options.weight_bits);
+  const hw::Int4Operands int4{wants_four_bits(options.activation_bits, "--activation-bits"),
+                              wants_four_bits(options.weight_bits)};
+  if (int4.a && !int4.b) {
+    throw hw::InputError("--activation-bits: 4 without --weight-bits 4, expected both");
+  }
   if (has_streaming_core(options.machine)) return run_on_stream(options, shape);
   require_values(options.outputs, options.functional);
   const hw::Machine machine = load_machine(options.machine);
@@ -115,7 +119,7 @@ int run(const MatmulOptions& options) {
   simulation.check = options.functional;
   simulation.wave = options.wave;
   std::vector<std::vector<std::uint8_t>> inputs(1);
-  if (options.functional) inputs.front() = matmul_input(shape);
+  if (options.functional) inputs.front() = matmul_input(shape, int4.a);
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, machine);
   RtlOptions rtl_options = rtl_waves.options();
@@ -132,14 +136,16 @@ int run(const MatmulOptions& options) {
   measurement.rtl = rtl;
   rtl_waves.write();
   measurement.estimates = analysis::estimate(mapping, machine);
-  const bool pairs = int4 && machine.array.split != hw::ArraySplit::kNone;
+  const hw::Int4Operands multiplied{int4.a && machine.array.split == hw::ArraySplit::kBoth,
+                                    int4.b && machine.array.split != hw::ArraySplit::kNone};
   const std::uint64_t compute_cycles =
-      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, hw::array_steps(shape.k, pairs));
+      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, hw::array_steps(shape.k, multiplied));
   nlohmann::ordered_json document = to_json(measurement);
   document["m"] = shape.m;
   document["n"] = shape.n;
   document["k"] = shape.k;
-  if (int4) document["weight_bits"] = options.weight_bits;
+  if (int4.b) document["weight_bits"] = options.weight_bits;
+  if (int4.a) document["activation_bits"] = options.activation_bits;
   document["compute_cycles"] = compute_cycles;
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
@@ -195,6 +201,8 @@ void add_matmul_command(CLI::App& app, Action& action) {
   command.add_flag("--bias", options->bias, "add a bias to every row of the product");
   command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
   command.add_option("--weight-bits", options->weight_bits, "of B: 8, or 4 (array.split)")
+      ->type_name("8|4");
+  command.add_option("--activation-bits", options->activation_bits, "of A: 8, or 4 as the weights")
       ->type_name("8|4");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");

@@ -51,7 +51,7 @@ struct QuantiseOptions {
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
   bool report = false, row_scales = false;
-  unsigned weight_bits = model::kWeightBits;
+  unsigned weight_bits = model::kWeightBits, activation_bits = model::kWeightBits;
 };
 
 /// Names the model as asked for, and says what has been written.
@@ -215,11 +215,20 @@ int run(const QuantiseOptions& options) {
     throw hw::InputError("--report: of a Llama, found " + hw::printable(options.checkpoint));
   }
   if (wants_four_bits(options.weight_bits)) quantiser.weight_bits = options.weight_bits;
+  const bool convolutional =
+      model::is_network_file(file) && model::is_convolutional(model::read_network_document(file));
+  if (wants_four_bits(options.activation_bits, "--activation-bits")) {
+    if (!convolutional || options.weight_bits == model::kWeightBits) {
+      throw hw::InputError("--activation-bits: 4 of convolutions with --weight-bits 4, found " +
+                           hw::printable(options.checkpoint));
+    }
+    quantiser.activation_bits = options.activation_bits;
+  }
   if (options.row_scales && (llama || !model::is_text_checkpoint(file))) {
     throw hw::InputError("--row-scales: of BERT and GPT-2 (Llamas always have them), found " +
                          hw::printable(options.checkpoint));
   }
-  if (model::is_network_file(file) && model::is_convolutional(model::read_network_document(file))) {
+  if (convolutional) {
     quantise_operators(options, model::NetworkFile(file), quantiser);
   } else if (llama) {
     quantise_llama(options, model::NetworkFile(file), quantiser);
@@ -264,6 +273,10 @@ void add_quantise_command(CLI::App& app, Action& action) {
   command
       .add_option("--weight-bits", options->weight_bits,
                   "8, or 4: int4, of a Llama in groups of 32")
+      ->type_name("8|4");
+  command
+      .add_option("--activation-bits", options->activation_bits,
+                  "of a CNN: 8, or 4 between int4 weights")
       ->type_name("8|4");
   command.add_flag("--row-scales", options->row_scales,
                    "of a BERT or GPT-2: a scale of each token");

@@ -256,7 +256,10 @@ SubGraph sub_graph(const Graph& graph, std::size_t begin, std::size_t end) {
     if (added) {
       part->tensors.push_back(graph.tensors[tensor]);
       result.origins.push_back({tensor, {}, 0, 1});
-      if (tensor == in) part->tensors.back().kind = Tensor::Kind::kInput;
+      if (tensor == in) {
+        part->tensors.back().kind = Tensor::Kind::kInput;
+        part->tensors.back().int4 = false;  // it comes as it left the part before
+      }
       if (tensor == out) part->tensors.back().kind = Tensor::Kind::kOutput;
     }
     tensor = entry->second;

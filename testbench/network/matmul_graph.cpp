@@ -110,17 +110,18 @@ model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Data
   using Kind = model::Tensor::Kind;
   constexpr unsigned kResultBits = 8;
   model::GraphBuilder builder(fmt::format("matmul {}x{}x{}", shape.m, shape.n, shape.k));
+  const auto largest = [](bool int4) { return int4 ? hw::kLargestInt4 : kLargestOperand; };
   const auto a = builder.add_tensor({"a", shape.m, shape.k, hw::DType::kS8, Kind::kInput, {}, 0.0});
   const auto b =
       builder.add_tensor({"b", shape.k, shape.n, hw::DType::kS8, Kind::kConstant, {}, 0.0});
-  const std::int32_t largest_b = result.int4_weights ? hw::kLargestInt4 : kLargestOperand;
-  builder.tensor(b).int4 = result.int4_weights;
+  const std::int32_t largest_a = largest(result.int4.a), largest_b = largest(result.int4.b);
+  builder.tensor(a).int4 = result.int4.a;
+  builder.tensor(b).int4 = result.int4.b;
   if (!shape_only) {
     builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n, largest_b);
   }
   // A product of two uniform operands has a third of the square of their largest value each.
-  const double deviation =
-      std::sqrt(static_cast<double>(shape.k)) * kLargestOperand * largest_b / 3.0;
+  const double deviation = std::sqrt(static_cast<double>(shape.k)) * largest_a * largest_b / 3.0;
   model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
   if (result.bias) {
     model::StageOperands bias;
@@ -145,8 +146,9 @@ model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Data
   return std::move(builder).take();
 }
 
-std::vector<std::uint8_t> matmul_input(const MatmulShape& shape) {
-  return operand_bytes(kSeedA, std::size_t{shape.m} * shape.k);
+std::vector<std::uint8_t> matmul_input(const MatmulShape& shape, bool int4) {
+  return operand_bytes(kSeedA, std::size_t{shape.m} * shape.k,
+                       int4 ? hw::kLargestInt4 : kLargestOperand);
 }
 
 }  // namespace systole::testbench

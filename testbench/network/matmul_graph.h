@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/number/int4.h"
 #include "model/graph/graph.h"
 
 namespace systole::testbench {
@@ -29,9 +30,9 @@ void check_program_size(const MatmulShape& shape, const hw::Machine& machine);
 
 /// What happens to the sums of a product.
 struct MatmulResult {
-  bool bias = true;           ///< a bias is added to every row
-  bool requantised = true;    ///< to s8, using most of the codes; else the result is s32
-  bool int4_weights = false;  ///< "b" is -7 to 7
+  bool bias = true;            ///< a bias is added to every row
+  bool requantised = true;     ///< to s8, using most of the codes; else the result is s32
+  hw::Int4Operands int4 = {};  ///< of which "a" and "b" are -7 to 7
 };
 
 /// One matrix product: input "a" s8, constant "b" s8. Seeded values: the same shape and datapath
@@ -40,7 +41,7 @@ struct MatmulResult {
                                              const hw::Machine::Datapath& datapath, bool shape_only,
                                              const MatmulResult& result = {});
 
-/// Bytes for the input "a".
-[[nodiscard]] std::vector<std::uint8_t> matmul_input(const MatmulShape& shape);
+/// Bytes for the input "a"; `int4`: -7 to 7.
+[[nodiscard]] std::vector<std::uint8_t> matmul_input(const MatmulShape& shape, bool int4 = false);
 
 }  // namespace systole::testbench

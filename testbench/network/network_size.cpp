@@ -153,11 +153,11 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 
 }  // namespace
 
-bool wants_four_bits(std::int64_t weight_bits) {
-  if (weight_bits != model::kWeightBits && weight_bits != model::kGroupedWeightBits) {
-    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", weight_bits));
+bool wants_four_bits(std::int64_t bits, std::string_view option) {
+  if (bits != model::kWeightBits && bits != model::kGroupedWeightBits) {
+    throw hw::InputError(fmt::format("{}: found {}, expected 8 or 4", option, bits));
   }
-  return weight_bits != model::kWeightBits;
+  return bits != model::kWeightBits;
 }
 
 bool is_shape_name(const std::string& name) {

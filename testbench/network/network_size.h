@@ -83,8 +83,8 @@ inline constexpr std::uint32_t kDefaultTextLength = 128;
 /// All names of shapes.
 [[nodiscard]] std::vector<std::string> shape_names();
 
-/// Whether `--weight-bits` asks for four bits. Throws InputError for other bits than 8 or 4.
-[[nodiscard]] bool wants_four_bits(std::int64_t weight_bits);
+/// Whether `option` asks for four bits. Throws InputError for other bits than 8 or 4.
+[[nodiscard]] bool wants_four_bits(std::int64_t bits, std::string_view option = "--weight-bits");
 
 /// Throws InputError for a number out of range, heads that do not divide the width, more tokens
 /// than the network has positions for, a vision model whose tokens are neither the patches and the

@@ -77,6 +77,7 @@ std::vector<OwnDriver> make_drivers() {
        "AccumulatorSramUnit<Model>",
        "{0}, arguments.banks, options"},
       chain_driver("requantizer", stage, "StageUnit<RequantizerPins, Model>"),
+      chain_driver("divider", stage, "StageUnit<DividerPins, Model>"),
       chain_driver("i_gelu", stage, "StageUnit<GeluPins, Model>"),
       chain_driver("i_exp", "testbench/rtl/nonlinear/i_exp_unit.h", "Exponential<Model>"),
       chain_driver("softmax_unit", stage, "StageUnit<SoftmaxPins, Model>"),

@@ -38,8 +38,12 @@ std::string core_components(const std::string& prefix, const hw::Machine& machin
   std::string macs = component(prefix + "mac", "mac_random", events.macs - events.int4_macs,
                                "8-bit multiply, 32-bit add");
   if (machine.array.split != hw::ArraySplit::kNone) {
-    macs += component(prefix + "mac_int4", "mac_random", events.int4_macs,
+    macs += component(prefix + "mac_int4", "mac_random", events.int4_macs - events.int4_int4_macs,
                       "8 by 4-bit multiply, half of a 32-bit add");
+  }
+  if (machine.array.split == hw::ArraySplit::kBoth) {
+    macs += component(prefix + "mac_int4_int4", "mac_random", events.int4_int4_macs,
+                      "4 by 4-bit multiply, a quarter of a 32-bit add");
   }
   return macs +
          component(prefix + "postop", "mult_random", events.postop_elements,

@@ -119,6 +119,9 @@ ordered_json roofline_json(const analysis::Roofline& roofline) {
                            {"postop_elements_per_cycle", roofline.elements},
                            {"ridge", roofline.ridge()}};
   if (roofline.int4_macs != 0) document["int4_macs_per_cycle"] = roofline.int4_macs;
+  if (roofline.int4_int4_macs != 0) {
+    document["int4_int4_macs_per_cycle"] = roofline.int4_int4_macs;
+  }
   return document;
 }
 

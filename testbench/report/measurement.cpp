@@ -202,9 +202,12 @@ double Measurement::mean_cycles() const {
 
 double Measurement::utilisation() const {
   const double elements = static_cast<double>(machine.array.rows) * machine.array.cols;
-  // A PE multiplies by two int4 weights at once.
-  const double halves = static_cast<double>(result.events.int4_macs) / hw::kInt4Pair;
-  return (static_cast<double>(macs) - halves / static_cast<double>(images())) /
+  // A PE does two by int4 weights at once, and four of int4 activations.
+  const auto share = [](bool a) { return 1.0 - 1.0 / hw::Int4Operands{a, true}.macs(); };
+  const auto both = static_cast<double>(result.events.int4_int4_macs);
+  const double saved =
+      share(false) * (static_cast<double>(result.events.int4_macs) - both) + share(true) * both;
+  return (static_cast<double>(macs) - saved / static_cast<double>(images())) /
          (mean_cycles() * elements);
 }
 

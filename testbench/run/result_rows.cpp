@@ -1,8 +1,10 @@
 #include "testbench/run/result_rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
+#include "hw/number/int4.h"
 #include "hw/program/program.h"
 
 namespace systole::testbench {
@@ -57,7 +59,7 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
   const auto [stays, begin, rows, row_bytes] = *written;
   const std::size_t cols = graph_.tensors[view.tensor].cols;
   const std::size_t begin_bytes = (std::size_t{view.row} * cols + view.col) * element;
-  std::vector<std::uint8_t> found(row_bytes);
+  std::vector<std::uint8_t> found(row_bytes), values;
   const auto first_of = [&](std::uint64_t at) {
     // A ring's first row tile need not have its lowest slot.
     const auto pitch = static_cast<std::int64_t>(result.pitch);
@@ -85,8 +87,14 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
       first += row / result.rows * result.panel * element;
       row %= result.rows;
     }
+    if (result.int4) {
+      first *= hw::kInt4Pair;
+      values.resize(std::min(row_bytes * hw::kInt4Pair, result.cols - first));
+      hw::expand_int4(found.data(), row_bytes, 1, values.size(), true,
+                      reinterpret_cast<std::int8_t*>(values.data()), values.size());
+    }
     visit({command.op, row, first, view.tensor,
-           begin_bytes + row * view.pitch(cols) * element + first, found});
+           begin_bytes + row * view.pitch(cols) * element + first, result.int4 ? values : found});
   }
 }
 

@@ -69,6 +69,7 @@ std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
   if (machine.attention.lines == 0) {
     for (std::string& block : attention_blocks()) others.push_back(std::move(block));
   }
+  if (machine.postop.divider == 0) others.emplace_back("divider");
   std::vector<std::string> blocks = rtl_blocks();
   for (const std::string& block : others) {
     blocks.erase(std::find(blocks.begin(), blocks.end(), block));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hw/number/int4.h"
 #include "testbench/network/tensors.h"
 
 namespace systole::testbench {
@@ -109,7 +110,12 @@ std::vector<tlm_model::Host::Buffer> host_buffers(const mapper::TensorPlace& pla
   std::vector<tlm_model::Host::Buffer> buffers;
   for (std::uint32_t row = 0; row < place.rows; ++row) {
     std::vector<std::uint8_t> data(row_bytes);
-    if (bytes != nullptr) std::copy_n(bytes->data() + row * row_bytes, row_bytes, data.begin());
+    if (bytes != nullptr && place.int4) {
+      hw::pack_int4(bytes->data() + std::size_t{row} * place.cols, place.cols, 1, place.cols, true,
+                    data.data(), row_bytes);
+    } else if (bytes != nullptr) {
+      std::copy_n(bytes->data() + row * row_bytes, row_bytes, data.begin());
+    }
     buffers.push_back({place.address + std::uint64_t{row} * place.pitch, std::move(data)});
   }
   return buffers;

@@ -72,6 +72,7 @@ hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
   args.k = matmul.k;
   args.a_unsigned = matmul.a_unsigned;
   args.b_transposed = matmul.b_transposed;
+  args.a_int4 = matmul.a_int4;
   args.b_int4 = matmul.b_int4;
   args.accumulate = matmul.accumulate;
   args.lda = matmul.a.pitch;
@@ -324,8 +325,10 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   folds_ += cycles.folds;
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
   if (matmul.b_int4) events().int4_macs = events().macs;
+  if (matmul.a_int4) events().int4_int4_macs = events().macs;
   macs_ += events().macs;
   int4_macs_ += events().int4_macs;
+  int4_int4_macs_ += events().int4_int4_macs;
   processor().release(entry);
   return started + cycles.latency + hw::kAccumulatorWriteCycles + read_delay(matmul) + exposed +
          stalled;
@@ -337,6 +340,9 @@ std::vector<hw::Counter> ArrayUnit::counters() const {
       {"folds", "folds", "passes of a streamed operand past a resident one", folds_}};
   if (array_.split != hw::ArraySplit::kNone) {
     all.push_back({"int4_macs", "MAC", "multiply-accumulates by int4 weights", int4_macs_});
+  }
+  if (array_.split == hw::ArraySplit::kBoth) {
+    all.push_back({"int4_int4_macs", "MAC", "of these, of int4 activations", int4_int4_macs_});
   }
   return all;
 }

@@ -27,6 +27,8 @@ class ArrayUnit final : public ExecutionUnit {
   [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
   /// Of them: by int4 weights.
   [[nodiscard]] std::uint64_t int4_macs() const noexcept { return int4_macs_; }
+  /// Of these: of int4 activations.
+  [[nodiscard]] std::uint64_t int4_int4_macs() const noexcept { return int4_int4_macs_; }
 
   void watch(SignalRecorder& recorder) override;
 
@@ -77,7 +79,7 @@ class ArrayUnit final : public ExecutionUnit {
   AttentionUnit* const attention_;     ///< nullptr: the machine has none
   std::vector<std::int32_t> product_;  ///< in flight to the accumulator engine, if there is one
   std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
-  std::uint64_t macs_ = 0, int4_macs_ = 0;
+  std::uint64_t macs_ = 0, int4_macs_ = 0, int4_int4_macs_ = 0;
   std::uint64_t folds_ = 0;
   SignalRecorder::Signal fold_ = 0;  ///< shown
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hw/array/accumulator.h"
+#include "hw/number/int4.h"
 #include "hw/program/bank_words.h"
 
 namespace systole::tlm_model {
@@ -112,7 +113,7 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
   }
   const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
   const bool transposed = hw::transposes(chain);
-  if (flow.move != nullptr) {
+  if (flow.move != nullptr && !result.int4) {
     operands.out = memory_.scratchpad.data() + flow.move->to.address +
                    first * (transposed ? hw::bytes_of(chain.out) : flow.pitch);
     operands.out_pitch = flow.pitch;
@@ -125,6 +126,7 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
   operands.cols = result.n;
   if (result.chain.valid_cols != 0) operands.valid_cols = result.chain.valid_cols + first;
   engine_.apply(chain, operands);
+  if (result.int4) pack_results(flow, first, rows);
   if (encoder == nullptr) return;
   const std::size_t features = result.n / encoder->in_heads;
   const std::size_t encoded_bytes = features * encoder->out_heads;
@@ -134,6 +136,19 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
     encoder_engine_.mix(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
                         features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
   }
+  result_.swap(encoded_);
+}
+
+void StoreUnit::pack_results(const Flow& flow, std::uint64_t first, std::uint64_t rows) {
+  for (std::uint8_t& value : result_) value = hw::saturate_int4(value);
+  if (flow.move != nullptr) {
+    std::uint8_t* const to = memory_.scratchpad.data() + flow.move->to.address + first * flow.pitch;
+    hw::pack_int4(result_.data(), flow.result->n, rows, flow.result->n, true, to, flow.pitch);
+    return;
+  }
+  encoded_.resize(rows * flow.row_bytes);
+  hw::pack_int4(result_.data(), flow.result->n, rows, flow.result->n, true, encoded_.data(),
+                flow.row_bytes);
   result_.swap(encoded_);
 }
 

@@ -71,6 +71,8 @@ class StoreUnit final : public ExecutionUnit {
   void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
                       std::uint64_t not_before);
   void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
+  /// Makes pairs of int4 of computed rows; those of a move are in the scratchpad at once.
+  void pack_results(const Flow& flow, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.

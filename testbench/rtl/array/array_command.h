@@ -26,9 +26,9 @@ void idle_inputs(Model& model) {
   model.clear_i = 0;
 }
 
-/// One matmul command in flight in the array: what has been offered, taken and seen. `kSplit`: its
-/// multipliers split.
-template <typename Model, std::size_t Dim, bool kSplit = false>
+/// One matmul command in flight in the array: what has been offered, taken and seen. `kSplit`: into
+/// what its multipliers split, as the parameter of that name.
+template <typename Model, std::size_t Dim, unsigned kSplit = 0>
 class ArrayCommand {
  public:
   using Cycles = SystolicArrayRtl::Cycles;
@@ -106,15 +106,20 @@ class ArrayCommand {
     std::int8_t lanes[Dim];
     folds_.weights(weight_.fold, weight_.beat, lanes);
     std::memcpy(&dut_->weight_i, lanes, Dim);
+    if constexpr (kSplit == 2) {
+      folds_.second_weights(weight_.fold, weight_.beat, lanes);
+      std::memcpy(reinterpret_cast<std::uint8_t*>(&dut_->weight_i) + Dim, lanes, Dim);
+    }
   }
   void drive_act() {
     std::uint8_t lanes[Dim];
     folds_.activations(act_.fold, act_.beat, lanes);
     std::memcpy(&dut_->act_i, lanes, Dim);
-    if constexpr (kSplit) {
+    if constexpr (kSplit != 0) {
       folds_.odd_activations(act_.fold, act_.beat, lanes);
       std::memcpy(reinterpret_cast<std::uint8_t*>(&dut_->act_i) + Dim, lanes, Dim);
       dut_->b_int4_i = args_.b_int4;
+      dut_->a_int4_i = args_.a_int4;
     }
     dut_->act_last_i = act_.beat + 1 == folds_.rows();
   }
@@ -218,7 +223,7 @@ class ArrayCommand {
 };
 
 /// rtl/array/systole_systolic_array.sv, or RTL with its ports; `kSplit`: systole_split_array.sv.
-template <typename Model, std::size_t Dim, bool kSplit = false>
+template <typename Model, std::size_t Dim, unsigned kSplit = 0>
 class ArrayBuild final : public SystolicArrayRtl {
  public:
   ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
@@ -228,8 +233,8 @@ class ArrayBuild final : public SystolicArrayRtl {
   }
 
   Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure) override {
-    if (args.b_int4 && !kSplit) {
-      throw std::invalid_argument("systolic_array RTL: int4 weights, expected int8");
+    if ((args.b_int4 && kSplit == 0) || (args.a_int4 && kSplit != 2)) {
+      throw std::invalid_argument("systolic_array RTL: int4 operands, expected int8");
     }
     const ArrayFolds<Dim> folds(args);
     if (folds.count() == 0) {

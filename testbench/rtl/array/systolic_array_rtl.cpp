@@ -4,8 +4,12 @@
 
 #include "Vsplit_array_16.h"
 #include "Vsplit_array_16_checked.h"
+#include "Vsplit_array_16x2.h"
+#include "Vsplit_array_16x2_checked.h"
 #include "Vsplit_array_4.h"
 #include "Vsplit_array_4_checked.h"
+#include "Vsplit_array_4x2.h"
+#include "Vsplit_array_4x2_checked.h"
 #include "Vsystolic_array_16.h"
 #include "Vsystolic_array_16_checked.h"
 #include "Vsystolic_array_4.h"
@@ -41,15 +45,25 @@ std::unique_ptr<SystolicArrayRtl> make_systolic_array(std::uint32_t dim, hw::Arr
   }
 }
 
-std::unique_ptr<SystolicArrayRtl> make_split_array(std::uint32_t dim, hw::ArrayOverlap overlap,
+std::unique_ptr<SystolicArrayRtl> make_split_array(std::uint32_t dim, hw::ArraySplit split,
+                                                   hw::ArrayOverlap overlap,
                                                    const RtlOptions& options) {
+  const bool both = split == hw::ArraySplit::kBoth;
   switch (dim) {
     case 4:
-      return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_4, 4, true>,
-                        ArrayBuild<Vsplit_array_4_checked, 4, true>>(options, overlap);
+      if (both) {
+        return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_4x2, 4, 2>,
+                          ArrayBuild<Vsplit_array_4x2_checked, 4, 2>>(options, overlap);
+      }
+      return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_4, 4, 1>,
+                        ArrayBuild<Vsplit_array_4_checked, 4, 1>>(options, overlap);
     case 16:
-      return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_16, 16, true>,
-                        ArrayBuild<Vsplit_array_16_checked, 16, true>>(options, overlap);
+      if (both) {
+        return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_16x2, 16, 2>,
+                          ArrayBuild<Vsplit_array_16x2_checked, 16, 2>>(options, overlap);
+      }
+      return make_build<SystolicArrayRtl, ArrayBuild<Vsplit_array_16, 16, 1>,
+                        ArrayBuild<Vsplit_array_16_checked, 16, 1>>(options, overlap);
     default:
       throw hw::InputError("split_array RTL: " + std::to_string(dim) + " x " + std::to_string(dim) +
                            ", expected 4 x 4 or 16 x 16");

@@ -45,8 +45,9 @@ class SystolicArrayRtl {
                                                                     const RtlOptions& options = {});
 
 /// rtl/array/systole_split_array.sv, whose multipliers split: `dim` 4 or 16; throws InputError for
-/// others.
+/// others. `split`: not none.
 [[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_split_array(std::uint32_t dim,
+                                                                 hw::ArraySplit split,
                                                                  hw::ArrayOverlap overlap,
                                                                  const RtlOptions& options = {});
 

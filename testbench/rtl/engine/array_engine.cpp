@@ -43,7 +43,7 @@ std::unique_ptr<SystolicArrayRtl> make_array(const hw::Machine::Array& array, co
                          std::to_string(array.cols) + ", expected a square array");
   }
   if (array.split != hw::ArraySplit::kNone) {
-    return make_split_array(array.rows, array.overlap, options);
+    return make_split_array(array.rows, array.split, array.overlap, options);
   }
   return make_systolic_array(array.rows, array.overlap, options);
 }
@@ -67,7 +67,8 @@ class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
       hw::gemm(model);
     }
     const hw::ArrayCycles contract = hw::array_cycles(
-        array_, operands.m, operands.n, hw::array_steps(operands.k, operands.b_int4), preloaded);
+        array_, operands.m, operands.n,
+        hw::array_steps(operands.k, {operands.a_int4, operands.b_int4}), preloaded);
     check_.operation();
     check_.begin(contract.latency);
     const SystolicArrayRtl::Cycles cycles =

@@ -234,6 +234,7 @@ std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends
   const auto to_stages = [&](std::unique_ptr<ChainRtl> rtl) { stages.push_back(std::move(rtl)); };
   const auto to_pipeline = [&](std::unique_ptr<ChainRtl> rtl) { pipeline = std::move(rtl); };
   add(to_stages, backends.requantizer, "requantizer", make_requantizer);
+  add(to_stages, backends.divider, "divider", make_divider);
   add(to_stages, backends.i_gelu, "i_gelu", make_i_gelu);
   add(to_stages, backends.i_exp, "i_exp", make_i_exp);
   add(to_stages, backends.softmax_unit, "softmax_unit", make_softmax_unit);

@@ -59,6 +59,8 @@ class ISqrtRtl : public ChainRtl {
 // that are not built.
 [[nodiscard]] std::unique_ptr<ChainRtl> make_requantizer(std::uint32_t lanes,
                                                          const RtlOptions& options = {});
+[[nodiscard]] std::unique_ptr<ChainRtl> make_divider(std::uint32_t lanes,
+                                                     const RtlOptions& options = {});
 [[nodiscard]] std::unique_ptr<ChainRtl> make_i_gelu(std::uint32_t lanes,
                                                     const RtlOptions& options = {});
 [[nodiscard]] std::unique_ptr<ChainRtl> make_softmax_unit(std::uint32_t lanes,

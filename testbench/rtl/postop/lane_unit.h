@@ -77,7 +77,7 @@ inline LaneTile copy_of(const hw::ChainOperands& operands, std::int32_t* out) {
 
 /// What a unit takes or gives beside the words of its lanes: nothing.
 struct NoLane {
-  void operator()(std::size_t /*lane*/, std::size_t /*column*/) const {}
+  void operator()(std::size_t /*lane*/, std::size_t /*row*/, std::size_t /*column*/) const {}
 };
 struct NoRow {
   void operator()(std::size_t /*row*/) const {}
@@ -90,7 +90,7 @@ template <typename Model>
 inline constexpr bool kHasMask<Model, std::void_t<decltype(std::declval<Model&>().mask_i)>> = true;
 
 /// Sends a tile through a unit that passes `passes` times over each row, in place. Rows begin with
-/// a beat of their own; `drive_lane(lane, column)` sets the other operands of an element,
+/// a beat of their own; `drive_lane(lane, row, column)` sets the other operands of an element,
 /// `take_row(row)` reads what comes with the last beat of a row. Lanes beyond the end of a row
 /// carry junk. Throws std::runtime_error if the unit hangs, forgets the lane mask, marks another
 /// beat as the last of a row, or lets something out of a lane beyond the end.
@@ -113,11 +113,12 @@ RtlCycles run_lanes(VerilatedDut<Model>& dut, std::size_t lanes, const LaneTile&
     if constexpr (kHasMask<Model>) {
       dut->mask_i = static_cast<std::decay_t<decltype(dut->mask_i)>>(mask_of(beat));
     }
-    const std::int32_t* const values = tile.x + order[beat / beats] * tile.cols + first_of(beat);
+    const std::size_t row = order[beat / beats];
+    const std::int32_t* const values = tile.x + row * tile.cols + first_of(beat);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const bool used = lane < filled(beat);
       set_lane<32>(dut->data_i, lane, used ? static_cast<std::uint32_t>(values[lane]) : kJunk);
-      if (used) drive_lane(lane, first_of(beat) + lane);
+      if (used) drive_lane(lane, row, first_of(beat) + lane);
     }
   };
   const auto collect = [&](std::size_t beat) {

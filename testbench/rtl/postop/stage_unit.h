@@ -30,15 +30,56 @@ struct RequantizerPins {
     dut->lo_i = static_cast<IData>(limits.lo);
     dut->hi_i = static_cast<IData>(limits.hi);
     const std::int32_t* const words = run.operands.parameters;
-    return run_lanes(
-        dut, run.lanes, run.tile, 1, run.pressure, [&](std::size_t lane, std::size_t column) {
-          const hw::Dyadic factor =
-              run.stage.operand == hw::Operand::kChannel
-                  ? hw::channel_factor(words[column], words[run.tile.cols + column])
-                  : hw::dyadic_at(run.stage, 0);
-          set_lane<32>(dut->multiplier_i, lane, static_cast<std::uint32_t>(factor.multiplier));
-          set_field<6>(dut->shift_i, lane, static_cast<unsigned>(factor.shift));
-        });
+    return run_lanes(dut, run.lanes, run.tile, 1, run.pressure,
+                     [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
+                       const hw::Dyadic factor =
+                           run.stage.operand == hw::Operand::kChannel
+                               ? hw::channel_factor(words[column], words[run.tile.cols + column])
+                               : hw::dyadic_at(run.stage, 0);
+                       set_lane<32>(dut->multiplier_i, lane,
+                                    static_cast<std::uint32_t>(factor.multiplier));
+                       set_field<6>(dut->shift_i, lane, static_cast<unsigned>(factor.shift));
+                     });
+  }
+};
+
+struct DividerPins {
+  static constexpr const char* kBlock = "divider";
+  static constexpr hw::StageOp kOp = hw::StageOp::kDivide;
+  template <typename Dut>
+  static RtlCycles run(Dut& dut, const StageRun& run) {
+    const hw::row::Clamp limits = hw::limits_at(run.stage, 1);
+    dut->shift_i = static_cast<CData>(run.stage.imm[0]);
+    dut->rounding_i = static_cast<CData>(run.stage.rounding);
+    dut->lo_i = static_cast<IData>(limits.lo);
+    dut->hi_i = static_cast<IData>(limits.hi);
+    return run_lanes(dut, run.lanes, run.tile, 1, run.pressure,
+                     [&](std::size_t lane, std::size_t row, std::size_t column) {
+                       set_lane<32>(dut->divisor_i, lane,
+                                    static_cast<std::uint32_t>(divisor(run, row, column)));
+                     });
+  }
+
+ private:
+  static std::int32_t divisor(const StageRun& run, std::size_t row, std::size_t column) {
+    switch (run.stage.operand) {
+      case hw::Operand::kChannel:
+        return run.operands.parameters[column];
+      case hw::Operand::kRow:
+        return static_cast<std::int32_t>(run.operands.row_statistics[row]);
+      case hw::Operand::kTensor: {
+        const hw::TensorRows& tensor = run.operands.tensors[0];
+        const auto* const at = static_cast<const unsigned char*>(tensor.data) + row * tensor.pitch +
+                               column * hw::bytes_of(run.stage.tensor);
+        std::int32_t word = 0;
+        hw::row::widen(at, run.stage.tensor, &word, 1);
+        return word;
+      }
+      case hw::Operand::kImmediate:
+      case hw::Operand::kSaved:  // which the engine hands over as a tensor
+        break;
+    }
+    return static_cast<std::int32_t>(run.stage.imm[3]);
   }
 };
 
@@ -89,12 +130,13 @@ struct LayerNormPins {
     dut->shift_i = static_cast<CData>(factors.shift);
     dut->lo_i = static_cast<IData>(limits.lo);
     dut->hi_i = static_cast<IData>(limits.hi);
-    return run_lanes(
-        dut, run.lanes, run.tile, 3, run.pressure, [&](std::size_t lane, std::size_t column) {
-          set_lane<32>(dut->multiplier_i, lane,
-                       static_cast<std::uint32_t>(factors.multipliers[column]));
-          set_lane<32>(dut->addend_i, lane, static_cast<std::uint32_t>(factors.biases[column]));
-        });
+    return run_lanes(dut, run.lanes, run.tile, 3, run.pressure,
+                     [&](std::size_t lane, std::size_t /*row*/, std::size_t column) {
+                       set_lane<32>(dut->multiplier_i, lane,
+                                    static_cast<std::uint32_t>(factors.multipliers[column]));
+                       set_lane<32>(dut->addend_i, lane,
+                                    static_cast<std::uint32_t>(factors.biases[column]));
+                     });
   }
 };
 

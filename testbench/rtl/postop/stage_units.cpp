@@ -1,3 +1,7 @@
+#include "Vdivider_16.h"
+#include "Vdivider_16_checked.h"
+#include "Vdivider_4.h"
+#include "Vdivider_4_checked.h"
 #include "Vi_gelu_16.h"
 #include "Vi_gelu_16_checked.h"
 #include "Vi_gelu_4.h"
@@ -25,6 +29,8 @@ namespace {
 template <typename Model>
 using Requantizer = StageUnit<RequantizerPins, Model>;
 template <typename Model>
+using Divider = StageUnit<DividerPins, Model>;
+template <typename Model>
 using Gelu = StageUnit<GeluPins, Model>;
 template <typename Model>
 using Softmax = StageUnit<SoftmaxPins, Model>;
@@ -37,6 +43,11 @@ std::unique_ptr<ChainRtl> make_requantizer(std::uint32_t lanes, const RtlOptions
   return make_lane_unit<ChainRtl, Requantizer, Vrequantizer_4, Vrequantizer_4_checked,
                         Vrequantizer_16, Vrequantizer_16_checked, Vrequantizer_64_checked>(
       RequantizerPins::kBlock, lanes, options);
+}
+
+std::unique_ptr<ChainRtl> make_divider(std::uint32_t lanes, const RtlOptions& options) {
+  return make_lane_unit<ChainRtl, Divider, Vdivider_4, Vdivider_4_checked, Vdivider_16,
+                        Vdivider_16_checked>(DividerPins::kBlock, lanes, options);
 }
 
 std::unique_ptr<ChainRtl> make_i_gelu(std::uint32_t lanes, const RtlOptions& options) {

@@ -124,9 +124,9 @@ TEST(ArrayCycles, NeverBeatThePeakOfTheArray) {
 // Two int4 weights take a step, and no more of anything than two of int8.
 TEST(ArrayCycles, OfInt4WeightsTakeHalfOfTheStepsAndReadAllOfTheActivations) {
   for (const ArrayCase& c : random_cases()) {
-    const std::uint64_t steps = array_steps(c.k, true);
+    const std::uint64_t steps = array_steps(c.k, {false, true});
     EXPECT_EQ(steps, (c.k + 1) / 2);
-    EXPECT_EQ(array_steps(c.k, false), c.k);
+    EXPECT_EQ(array_steps(c.k, {}), c.k);
     for (const bool preloaded : {false, true}) {
       const ArrayCycles whole = array_cycles(c.array, c.m, c.n, c.k, preloaded);
       const ArrayCycles split = array_cycles(c.array, c.m, c.n, steps, preloaded);
@@ -135,9 +135,26 @@ TEST(ArrayCycles, OfInt4WeightsTakeHalfOfTheStepsAndReadAllOfTheActivations) {
       EXPECT_GE(split.interval * c.array.rows * c.array.cols * 2, c.m * c.n * c.k);
     }
     const ArrayReads whole = array_reads(c.array, c.m, c.n, c.k);
-    const ArrayReads split = array_reads(c.array, c.m, c.n, c.k, true);
+    const ArrayReads split = array_reads(c.array, c.m, c.n, c.k, {false, true});
     EXPECT_EQ(split.a, whole.a);
     EXPECT_EQ(split.b, whole.b / c.k * steps);
+  }
+}
+
+// Four int4 by int4 take a step; pairs of either are read as often as bytes of half the depth.
+TEST(ArrayCycles, OfInt4ByInt4TakeAQuarterOfTheStepsAndReadHalfOfBothOperands) {
+  for (const ArrayCase& c : random_cases()) {
+    const Int4Operands both{true, true};
+    const std::uint64_t steps = array_steps(c.k, both);
+    EXPECT_EQ(steps, (c.k + 3) / 4);
+    const ArrayCycles quarter = array_cycles(c.array, c.m, c.n, steps, false);
+    EXPECT_LE(quarter.interval,
+              array_cycles(c.array, c.m, c.n, array_steps(c.k, {false, true}), false).interval);
+    EXPECT_GE(quarter.interval * c.array.rows * c.array.cols * 4, c.m * c.n * c.k);
+    const ArrayReads reads = array_reads(c.array, c.m, c.n, c.k, both);
+    const ArrayReads pairs = array_reads(c.array, c.m, c.n, (c.k + 1) / 2);
+    EXPECT_EQ(reads.a, pairs.a);
+    EXPECT_EQ(reads.b, pairs.b);
   }
 }
 

@@ -130,6 +130,21 @@ TEST(Ranges, OfAMatmulByInt4WeightsHaveHalfOfTheDepth) {
   EXPECT_EQ(ranges[1].end, 0x2000U + 31 * 32 + 32);
 }
 
+TEST(Ranges, OfInt4ActivationsAndResultsHaveHalfOfTheBytes) {
+  Program program = small_program();
+  auto& matmul = work_of<cmd::Matmul>(program, 2);
+  matmul.a_int4 = matmul.b_int4 = true;
+  matmul.k = 63;
+  std::vector<Range> ranges = ranges_of(program.commands[2], program);
+  EXPECT_EQ(ranges[0].end - ranges[0].begin, (matmul.m - 1) * matmul.a.pitch + 32U);
+  auto& store = work_of<cmd::Store>(program, 3);
+  program.chains[store.chain.chain].out = DType::kS8;
+  const std::uint64_t whole = written_rows(store, program).bytes;
+  store.int4 = true;
+  EXPECT_EQ(written_rows(store, program).bytes, (whole + 1) / 2);
+  EXPECT_EQ(written_rows(store, program).rows, store.m);
+}
+
 TEST(Ranges, OfAStoreFollowItsChain) {
   const Program program = small_program();
   const Command& store = program.commands[3];
@@ -280,6 +295,33 @@ TEST(Program, MayBroadcastOneRowToAll) {
   Program program = small_program();
   work_of<cmd::Load>(program, 0).from.pitch = 0;
   EXPECT_NO_THROW(check_program(program, Machine{}, kDramBytes));
+}
+
+TEST(Program, Int4ActivationsAndResultsAreOfArraysThatMultiplyThem) {
+  Program program = small_program();
+  auto& matmul = work_of<cmd::Matmul>(program, 2);
+  matmul.a_int4 = true;
+  Machine machine;
+  machine.array.split = ArraySplit::kWeights;
+  EXPECT_THAT(complaint_of(program, machine),
+              testing::HasSubstr("int4 activations, but array.split is not \"both\""));
+  machine.array.split = ArraySplit::kBoth;
+  EXPECT_THAT(complaint_of(program, machine), testing::HasSubstr("expected int4 weights, too"));
+  matmul.b_int4 = true;
+  EXPECT_EQ(complaint_of(program, machine), "no error");
+  matmul.a_unsigned = true;
+  EXPECT_THAT(complaint_of(program, machine), testing::HasSubstr("expected signed ones"));
+  matmul.a_unsigned = false;
+  auto& store = work_of<cmd::Store>(program, 3);
+  store.int4 = true;
+  program.chains[store.chain.chain].out = DType::kS8;
+  EXPECT_EQ(complaint_of(program, machine), "no error");
+  program.chains[store.chain.chain].out = DType::kS16;
+  EXPECT_THAT(complaint_of(program, machine), testing::HasSubstr("expected s8, row by row"));
+  program.chains[store.chain.chain].out = DType::kS8;
+  machine.array.split = ArraySplit::kWeights;
+  matmul.a_int4 = false;
+  EXPECT_THAT(complaint_of(program, machine), testing::HasSubstr("int4 results, but array.split"));
 }
 
 TEST(Program, Int4WeightsAreOfArraysWhoseMultipliersSplit) {

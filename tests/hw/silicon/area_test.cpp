@@ -38,6 +38,16 @@ TEST(Area, LogicIsThatOfOurOwnSynthesis) {
   EXPECT_DOUBLE_EQ(area.mix_um2, std::round(um2.at("head_mix_line") / kMacs));
 }
 
+// As much as the arrays of one synthesis: 14 % and 48 %.
+TEST(Area, OfSplitMultipliersIsLargerTheMoreTheySplit) {
+  Machine machine = find_machine("transformer");
+  const double whole = area_of(machine).array;
+  machine.array.split = ArraySplit::kWeights;
+  EXPECT_NEAR(area_of(machine).array / whole, 1.14, 0.01);
+  machine.array.split = ArraySplit::kBoth;
+  EXPECT_NEAR(area_of(machine).array / whole, 1.48, 0.01);
+}
+
 TEST(Area, EveryBlockGrowsWithItsKeys) {
   const std::map<std::string, std::map<std::string, const char*>> keys = {
       {"transformer",

@@ -83,6 +83,18 @@ class RealNetwork {
     convolve("logits", 5, 4, kSide, 1, nlohmann::ordered_json::object());
     return file();
   }
+  /// Convolutions one after the other; a pooling reads the last but one.
+  NetworkFile row() {
+    convolve("c1", 6, 2, 3, kSide, {{"padding", 1}});
+    op("r1", "relu", {at_}, {6, kSide, kSide});
+    convolve("c2", 8, 6, 3, kSide, {{"padding", 1}});
+    convolve("c3", 6, 8, 3, kSide, {{"padding", 1}});
+    op("r3", "relu", {at_}, {6, kSide, kSide});
+    convolve("c4", 6, 6, 1, kSide, nlohmann::ordered_json::object());
+    op("m", "max_pool", {at_}, {6, 5, 5}, {{"rows", 2}, {"cols", 2}, {"stride", 2}});
+    convolve("logits", 5, 6, 5, 1, nlohmann::ordered_json::object());
+    return file();
+  }
   NetworkFile file() { return writer_.file("real.safetensors", at_); }
 
  private:
@@ -170,6 +182,45 @@ TEST(OperatorQuantiser, GivesARectifiedValueTheRangeOfItsRelu) {
   EXPECT_NEAR(127 * file.scale_of("r1"), largest, 1e-9);
   EXPECT_EQ(file.document().tensors.at("c3").type, "s16") << "as the sum that alone reads it";
   EXPECT_EQ(file.document().tensors.at("logits").type, "s32");
+}
+
+// Between convolutions by int4 weights, of which the first and the last are none.
+TEST(OperatorQuantiser, GivesInt4ActivationsToWhatInt4WeightsAloneRead) {
+  QuantiserOptions weights, both;
+  weights.weight_bits = both.weight_bits = kInt4WeightBits;
+  both.activation_bits = kInt4WeightBits;
+  double of_weights = 0, of_both = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    const NetworkFile real = RealNetwork(seed).row();
+    QuantisedOperators made = quantise(FloatOperators(real), pictures(seed, 12), "net", both);
+    const NetworkFile file = made.writer.file("int8.safetensors", made.output);
+    const OperatorNetwork integer = make_operator_network(file);
+    Reference reference(integer.graph);
+    reference.set_input("picture",
+                        testbench::widen(integer.pictures.value().bytes(pictures(seed, 1).image(0)),
+                                         hw::DType::kS8));
+    reference.run();
+    const std::vector<std::string> expected = {"c1.requantise", "r1", "c2.requantise",
+                                               "c3.requantise", "r3"};
+    std::vector<std::string> found;
+    for (const Tensor& tensor : integer.graph.tensors) {
+      if (!tensor.int4 || tensor.kind == Tensor::Kind::kConstant) continue;
+      found.push_back(tensor.name);
+      std::int32_t largest = 0;
+      for (const std::int32_t code : reference.values(tensor.name)) {
+        ASSERT_LE(std::abs(code), 7) << tensor.name;
+        largest = std::max(largest, std::abs(code));
+      }
+      EXPECT_GE(largest, 3) << tensor.name << " uses its codes";
+    }
+    EXPECT_EQ(found, expected);
+    of_weights = std::max(of_weights, loss(real, pictures(seed, 12), pictures(9, 8), weights));
+    of_both = std::max(of_both, loss(real, pictures(seed, 12), pictures(9, 8), both));
+  }
+  RecordProperty("weights", std::to_string(of_weights));
+  RecordProperty("both", std::to_string(of_both));
+  EXPECT_GT(of_both, of_weights);
+  EXPECT_LT(of_both, 0.6);
 }
 
 TEST(OperatorQuantiser, RefusesWhatIsNoConvolutionalNetwork) {

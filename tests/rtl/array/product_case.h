@@ -24,16 +24,18 @@ inline constexpr hw::ArrayOverlap kOverlaps[] = {
 /// One product with its own operands. Pitches are longer than the rows; what lies between must
 /// stay as it is.
 struct Product {
-  Product(std::size_t m, std::size_t n, std::size_t k, Random& random, bool int4 = false) {
-    const std::size_t depth = hw::array_steps(k, int4);
-    args.b_int4 = int4;
+  Product(std::size_t m, std::size_t n, std::size_t k, Random& random, hw::Int4Operands int4 = {}) {
+    const std::size_t a_depth = int4.a ? hw::int4_pairs(k) : k;
+    const std::size_t depth = int4.b ? hw::int4_pairs(k) : k;
+    args.a_int4 = int4.a;
+    args.b_int4 = int4.b;
     args.m = m;
     args.n = n;
     args.k = k;
-    args.a_unsigned = random() % 2 != 0;
+    args.a_unsigned = random() % 2 != 0 && !int4.a;
     args.b_transposed = random() % 2 != 0;
     args.accumulate = random() % 2 != 0;
-    args.lda = k + random() % 3;
+    args.lda = a_depth + random() % 3;
     args.ldb = (args.b_transposed ? depth : n) + random() % 3;
     args.ldc = n + random() % 3;
     a.resize(m * args.lda);
@@ -42,6 +44,11 @@ struct Product {
     for (auto& value : a) value = static_cast<std::int8_t>(random());
     for (auto& value : b) value = static_cast<std::int8_t>(random());
     for (auto& value : c) value = random_word(random);
+    // A pair that is not whole ends with a zero.
+    for (std::size_t row = 0; int4.a && k % hw::kInt4Pair != 0 && row < m; ++row) {
+      auto& last = a[row * args.lda + a_depth - 1];
+      last = static_cast<std::int8_t>(last & 0xf);
+    }
     args.a = a.data();
     args.b = b.data();
   }
@@ -61,8 +68,9 @@ struct Product {
 
 inline std::string text_of(const hw::GemmArgs& args) {
   return std::to_string(args.m) + " x " + std::to_string(args.n) + " x " + std::to_string(args.k) +
-         (args.b_int4 ? ", int4" : "") + (args.a_unsigned ? ", unsigned" : "") +
-         (args.b_transposed ? ", transposed" : "") + (args.accumulate ? ", accumulating" : "");
+         (args.b_int4 ? ", int4" : "") + (args.a_int4 ? " by int4" : "") +
+         (args.a_unsigned ? ", unsigned" : "") + (args.b_transposed ? ", transposed" : "") +
+         (args.accumulate ? ", accumulating" : "");
 }
 
 inline void expect_contract(const hw::ArrayCycles& contract, const SystolicArrayRtl::Cycles& run) {

@@ -103,6 +103,7 @@ Constants counterparts() {
       {"GeluDepth", latency(StageOp::kGelu)},
       {"SoftmaxDepth", latency(StageOp::kSoftmax)},
       {"LayerNormDepth", latency(StageOp::kLayerNorm)},
+      {"DivideDepth", latency(StageOp::kDivide)},
       {"HalfMultiplyDepth", hw::MatrixUnit{}.multiply},
       {"HalfAddDepth", hw::MatrixUnit{}.add},
       {"ReciprocalBits", hw::kIntExpReciprocalBits},

@@ -337,8 +337,8 @@ INSTANTIATE_TEST_SUITE_P(
     Blocks, RtlWaves,
     testing::Values("dispatcher", "command_fetch", "command_decoder", "read_dma", "scratchpad",
                     "load_path", "core", "systolic_array", "split_array", "output_array",
-                    "accumulator_sram", "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                    "stream_softmax", "layernorm_unit", "postop_pipeline", "sparser_line",
+                    "accumulator_sram", "requantizer", "divider", "i_exp", "i_gelu", "softmax_unit",
+                    "i_sqrt", "stream_softmax", "layernorm_unit", "postop_pipeline", "sparser_line",
                     "denser_line", "attention_softmax", "head_mix_line", "fp16_mul", "fp16_add",
                     "mpu_tree", "ring_router", "axi_dma", "axi_sram"),
     [](const auto& tested) { return std::string(tested.param); });

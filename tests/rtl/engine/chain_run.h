@@ -66,9 +66,9 @@ struct ChainRun {
 /// All post-op blocks that have RTL.
 inline hw::Machine::Backends postop_blocks() {
   hw::Machine::Backends backends;
-  for (hw::Backend* backend :
-       {&backends.requantizer, &backends.i_exp, &backends.i_gelu, &backends.softmax_unit,
-        &backends.i_sqrt, &backends.layernorm_unit, &backends.postop_pipeline}) {
+  for (hw::Backend* backend : {&backends.requantizer, &backends.divider, &backends.i_exp,
+                               &backends.i_gelu, &backends.softmax_unit, &backends.i_sqrt,
+                               &backends.layernorm_unit, &backends.postop_pipeline}) {
     *backend = hw::Backend::kRtl;
   }
   return backends;

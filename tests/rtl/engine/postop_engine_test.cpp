@@ -26,7 +26,8 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
     options.checked = true;
     hw::Machine::Backends blocks = postop_blocks();
     if (lanes == 64) {
-      for (hw::Backend* block : {&blocks.postop_pipeline, &blocks.softmax_unit, &blocks.i_exp}) {
+      for (hw::Backend* block :
+           {&blocks.postop_pipeline, &blocks.softmax_unit, &blocks.i_exp, &blocks.divider}) {
         *block = hw::Backend::kModel;
       }
     }
@@ -42,7 +43,7 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
       ASSERT_EQ(actual.statistics, expected.statistics) << i;
       ASSERT_EQ(actual.cycles, expected.cycles) << i;
     }
-    EXPECT_EQ(report.size(), lanes == 64 ? 4U : 7U);
+    EXPECT_EQ(report.size(), lanes == 64 ? 4U : 8U);
     for (const auto& [block, counts] : report) {
       EXPECT_GT(counts.operations, 0U) << block;
       EXPECT_GT(counts.cycles, counts.operations) << block;

@@ -25,8 +25,8 @@ inline std::map<std::string, std::vector<std::int32_t>> random_inputs(const mode
   for (const model::Tensor& tensor : graph.tensors) {
     if (tensor.kind != model::Tensor::Kind::kInput) continue;
     const std::size_t count = std::size_t{tensor.rows} * tensor.cols;
-    std::vector<std::int32_t> values =
-        random_values(random, count, hw::bytes_of(tensor.type) == 1 ? 127 : 8000);
+    const std::int32_t largest = hw::bytes_of(tensor.type) == 1 ? 127 : 8000;
+    std::vector<std::int32_t> values = random_values(random, count, tensor.int4 ? 7 : largest);
     if (tensor.type == hw::DType::kU8) {
       for (std::int32_t& value : values) value += 128;
     }
@@ -60,8 +60,10 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     const std::vector<std::uint8_t>& bytes = reference.bytes(id);
     const std::size_t row_bytes = bytes.size() / graph.tensors[id].rows;
     for (std::size_t row = 0; row < graph.tensors[id].rows; ++row) {
-      interpreter.dram.write(location.address + row * location.pitch, &bytes[row * row_bytes],
-                             row_bytes);
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(row * row_bytes);
+      std::vector<std::uint8_t> stored(begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
+      if (location.int4) stored = ProgramInterpreter::in_pairs(stored);
+      interpreter.dram.write(location.address + row * location.pitch, stored.data(), stored.size());
     }
   }
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
@@ -97,9 +99,13 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
       const std::uint32_t row = at % op.rows, col = at / op.rows * cols;
       const std::size_t offset =
           (std::size_t{view.row + row} * tensor.cols + view.col + col) * element;
+      const auto first = reference.bytes(view.tensor).begin() + static_cast<std::ptrdiff_t>(offset);
+      std::vector<std::uint8_t> expected(first,
+                                         first + static_cast<std::ptrdiff_t>(cols * element));
+      if (op.int4) expected = ProgramInterpreter::in_pairs(expected);
       const std::uint8_t* found =
-          memory.read(op.address + std::uint64_t{at} * op.pitch, cols * element);
-      ASSERT_EQ(std::memcmp(found, &reference.bytes(view.tensor)[offset], cols * element), 0)
+          memory.read(op.address + std::uint64_t{at} * op.pitch, expected.size());
+      ASSERT_EQ(std::memcmp(found, expected.data(), expected.size()), 0)
           << op.name << ", row " << row << ", column " << col;
     }
   }

@@ -73,6 +73,17 @@ class ProgramInterpreter {
     std::visit([this](const auto& work) { run(work); }, command.work);
   }
 
+  /// Low half first; throws std::logic_error for what is not from -8 to 7.
+  static std::vector<std::uint8_t> in_pairs(const std::vector<std::uint8_t>& values) {
+    std::vector<std::uint8_t> pairs((values.size() + 1) / 2, 0);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i] > 7 && values[i] < 248) throw std::logic_error("a value that is no int4");
+      const int shifted = values[i] % 16 * (i % 2 == 0 ? 1 : 16);
+      pairs[i / 2] = static_cast<std::uint8_t>(pairs[i / 2] + shifted);
+    }
+    return pairs;
+  }
+
  private:
   void run(const hw::cmd::End& /*end*/) {}
 
@@ -106,18 +117,18 @@ class ProgramInterpreter {
     const auto weight = [&](std::uint32_t p, std::uint32_t j) -> std::int32_t {
       const std::uint32_t step = mm.b_int4 ? p / 2 : p;
       const std::uint8_t byte = mm.b_transposed ? b[j][step] : b[step][j];
-      if (!mm.b_int4) return static_cast<std::int8_t>(byte);
-      const int half = p % 2 == 0 ? byte % 16 : byte / 16;
-      return half < 8 ? half : half - 16;
+      return mm.b_int4 ? half_of(byte, p) : static_cast<std::int8_t>(byte);
     };
     for (std::uint64_t i = 0; i < mm.m; ++i) {
-      const std::uint8_t* a = scratchpad.read(mm.a.address + i * mm.a.pitch, mm.k);
+      const std::uint8_t* a = scratchpad.read(mm.a.address + i * mm.a.pitch,
+                                              mm.a_int4 ? (mm.k + std::uint64_t{1}) / 2 : mm.k);
       for (std::uint32_t j = 0; j < mm.n; ++j) {
         const std::uint64_t at = mm.c.address + i * mm.c.pitch + j;
         std::int32_t sum = mm.accumulate ? get(at) : 0;
         for (std::uint32_t p = 0; p < mm.k; ++p) {
-          const std::int32_t left =
-              mm.a_unsigned ? std::int32_t{a[p]} : std::int32_t{static_cast<std::int8_t>(a[p])};
+          const std::int32_t left = mm.a_int4       ? half_of(a[p / 2], p)
+                                    : mm.a_unsigned ? std::int32_t{a[p]}
+                                                    : static_cast<std::int8_t>(a[p]);
           sum += left * weight(p, j);
         }
         set(at, sum);
@@ -148,8 +159,9 @@ class ProgramInterpreter {
       for (std::uint32_t i = 0; i < result.n; ++i) {
         x[i] = get(result.from.address + row * result.from.pitch + i);
       }
-      const std::vector<std::uint8_t> out =
+      std::vector<std::uint8_t> out =
           packed(through_chain(result.chain, row, std::move(x)), chain.out);
+      if (result.int4) out = in_pairs(out);
       if (!hw::transposes(chain)) {
         put(row, 0, out);
         continue;
@@ -159,6 +171,12 @@ class ProgramInterpreter {
         put(i, row * element, {from, from + static_cast<std::ptrdiff_t>(element)});
       }
     }
+  }
+
+  /// Element `p` of a row of pairs, of its byte.
+  static std::int32_t half_of(std::uint8_t byte, std::uint64_t p) {
+    const int half = p % 2 == 0 ? byte % 16 : byte / 16;
+    return half < 8 ? half : half - 16;
   }
 
   // Memory to memory: the simulator itself is compared with a dense product and the reference.
