@@ -36,8 +36,7 @@ const StructurePoint& last_without_loss(const StructureCurve& curve) {
 
 ReproductionSection pruning_section() {
   const AttentionSubject subject(hw::data_directory() + "/models/words.safetensors",
-                                 hw::data_directory() + "/data/words.safetensors", kAllInputs,
-                                 AttentionSubject::Padding::kCommonLength);
+                                 hw::data_directory() + "/data/words.safetensors", kAllInputs);
   const hw::Machine machine = hw::find_machine("transformer");
   Metrics metrics;
   for (const Structure structure : kStructures) {

@@ -275,8 +275,7 @@ int run_structures(const SparsifyOptions& options) {
   const hw::Machine machine = load_machine(options.machine, options.settings);
   std::optional<hw::AtomicFile> csv;
   if (!options.csv.empty()) csv.emplace(options.csv);
-  const AttentionSubject subject(options.source, options.input, options.limit,
-                                 AttentionSubject::Padding::kCommonLength);
+  const AttentionSubject subject(options.source, options.input, options.limit);
   Structure structure = Structure::kHeads;
   for (const Structure one : kStructures) {
     if (options.structure == structure_name(one)) structure = one;

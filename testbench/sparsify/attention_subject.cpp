@@ -83,7 +83,7 @@ model::QuantiserOptions options_of(const hw::Machine::Datapath& datapath) {
 }  // namespace
 
 AttentionSubject::AttentionSubject(const std::string& model, const std::string& input,
-                                   std::size_t limit, Padding padding)
+                                   std::size_t limit)
     : name_(model) {
   const std::string path = model::find_checkpoint(model);
   if (model::is_text_checkpoint(model::Safetensors::open(path))) {
@@ -92,14 +92,7 @@ AttentionSubject::AttentionSubject(const std::string& model, const std::string& 
       throw hw::InputError(hw::printable(model) +
                            ": a decoder, which masks later tokens, expected an encoder");
     }
-    ids_ = model::load_token_ids(input, text_->shape);
-    if (padding == Padding::kCommonLength) ids_ = of_common_length(ids_);
-    ids_ = first_of(std::move(ids_), limit);
-    if (std::any_of(ids_.valid.begin(), ids_.valid.end(),
-                    [&](std::size_t valid) { return valid < ids_.length; })) {
-      throw hw::InputError(hw::printable(input) +
-                           ": attention_mask: found padding, expected texts without any");
-    }
+    ids_ = first_of(of_common_length(model::load_token_ids(input, text_->shape)), limit);
     return;
   }
   vit_ = model::load_vit_checkpoint(path);
@@ -180,8 +173,15 @@ double AttentionSubject::hidden_error(const model::AttentionMask* mask) const {
 TaskQuality AttentionSubject::quality(const model::AttentionMask* mask,
                                       const hw::Machine::Datapath& datapath, bool integer) const {
   TaskQuality quality;
-  if (text_) {
+  if (text_ && (!text_->head || ids_.labels.empty())) {
     quality.error = hidden_error(mask);
+  } else if (text_) {
+    const model::TextCheckpoint checkpoint = text_under(mask);
+    quality.real = model::float_accuracy(model::FloatText(checkpoint), ids_);
+    if (integer) {
+      quality.integer =
+          integer_accuracy(model::quantise(checkpoint, ids_, options_of(datapath)), ids_);
+    }
   } else if (!test_.labels.empty()) {
     const model::VitCheckpoint checkpoint = vit_under(mask);
     quality.real = model::float_accuracy(model::FloatVit(checkpoint), test_);

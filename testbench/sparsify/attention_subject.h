@@ -18,11 +18,11 @@ namespace systole::testbench {
 
 /// How well a network does its task.
 struct TaskQuality {
-  /// Fractions of the labelled pictures: of the real-valued network, and of the integer one that
-  /// the quantiser makes of it. None without labels.
+  /// Fractions of the labelled inputs: of the real-valued network, and of the integer one that the
+  /// quantiser makes of it. None without labels.
   std::optional<double> real, integer;
-  /// Of a text network: root mean square of what its hidden states differ by from those without
-  /// the mask, to that of these.
+  /// Of a text network without classes or labels: root mean square of what its hidden states differ
+  /// by from those without the mask, to that of these.
   std::optional<double> error;
 };
 
@@ -41,13 +41,11 @@ struct IntegerSubject {
 /// calibrated with, "test" what is classified; others are both.
 class AttentionSubject {
  public:
-  /// Texts with padding: none, or those of the most common length, without theirs.
-  enum class Padding : std::uint8_t { kRefused, kCommonLength };
   /// A vision transformer or a text encoder, by name or path. `limit`: of each split, 0: all.
-  /// Throws InputError for files that are no such network or inputs, for a decoder, which masks
-  /// later tokens, and for texts with padding that is refused.
-  AttentionSubject(const std::string& model, const std::string& input, std::size_t limit,
-                   Padding padding = Padding::kRefused);
+  /// Of texts with padding those of the most common length are taken, without theirs. Throws
+  /// InputError for files that are no such network or inputs, and for a decoder, which masks later
+  /// tokens.
+  AttentionSubject(const std::string& model, const std::string& input, std::size_t limit);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t inputs() const;

@@ -74,7 +74,7 @@ std::string curve_text(const SparsityCurve& curve) {
   return facts.text() + "\n" + table.text() + "\n" +
          paragraph(error ? "Error: of the hidden states, to those without a mask. Nothing is "
                            "fine-tuned."
-                         : "Accuracies are of the labelled pictures; nothing is fine-tuned.") +
+                         : "Accuracies are of the labelled inputs; nothing is fine-tuned.") +
          "\n";
 }
 

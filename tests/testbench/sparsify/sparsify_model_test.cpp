@@ -113,6 +113,24 @@ TEST_F(SparsifyModel, MeasuresTheHiddenStatesOfTexts) {
   EXPECT_THAT(lines[0], HasSubstr("hidden_error,shuffled_hidden_error,cycles"));
 }
 
+/// Texts of all lengths: those of the most common one are taken.
+TEST_F(SparsifyModel, ClassifiesLabelledTextsUnderItsMasks) {
+  const std::string texts = source_path("traces/data/words.safetensors");
+  const json report = document(source_path("traces/models/words.safetensors") + " -i " + texts +
+                               " -n 40 --curve 0.3,0.6 --seed 2");
+  EXPECT_EQ(report["inputs"], 40);
+  const json& curve = report["curve"];
+  ASSERT_EQ(curve.size(), 3U);
+  for (const json& point : curve) {
+    const json& quality = point["quality"];
+    EXPECT_TRUE(quality["hidden_error"].is_null());
+    EXPECT_NEAR(quality["integer_accuracy"].get<double>(), quality["accuracy"].get<double>(), 0.1);
+  }
+  EXPECT_GE(curve[0]["quality"]["accuracy"], 0.8);
+  EXPECT_LE(curve[2]["quality"]["accuracy"], curve[0]["quality"]["accuracy"]);
+  EXPECT_LT(curve[2]["attention_cycles"], curve[0]["attention_cycles"]);
+}
+
 TEST_F(SparsifyModel, NamesWhatItMeasures) {
   const std::string report = text("vit17 -i " + digits_ + " -n 10 --curve 0.7");
   for (const char* word : {"vit17", "fp32", "integer", "shuffled", "attention", "energy"}) {
