@@ -31,7 +31,13 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   if (!hw::has_mesh(machine)) return;
   ways_ = hw::mesh_ways(machine);
   header_ = machine.noc.header_bytes;
-  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, machine.bus.width_bytes));
+  const std::uint32_t local = machine.bus.width_bytes;
+  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, local));
+  const std::uint32_t narrowest =
+      ways_.least_hops == 0 ? local : std::min(local, machine.noc.link_bytes);
+  // Of request and answer one is a header alone.
+  mesh_trip_ = 2.0 * (ways_.least_hops + 1) * machine.noc.hop_cycles +
+               static_cast<double>(hw::packet_cycles(machine.noc, 0, narrowest)) - 1.0;
 }
 
 double MemoryFloor::core_cycles(std::uint64_t ps) const {
@@ -49,12 +55,9 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
   const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
   const double beats =
       std::max(1.0, packet_beats(bytes, 1.0, std::max(ways_.entries, ways_.exits)));
-  // On a mesh the other of request and answer is a header alone.
-  const double mesh = header_cycles_ == 0 ? 0
-                                          : 2.0 * (ways_.least_hops + 1) * machine_.noc.hop_cycles +
-                                                header_cycles_ - 1.0;
   const double ps =
-      (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh) * period - kEdgePs;
+      (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh_trip_) * period -
+      kEdgePs;
   return std::max(0.0, ps * machine_.core.clock_mhz / kPsPerUs);
 }
 

@@ -48,7 +48,8 @@ class MemoryFloor {
   double closed_ = 0;          ///< of each period: no data move to or from the DRAM
   hw::MeshWays ways_;          ///< of a mesh
   double header_ = 0;          ///< bytes
-  double header_cycles_ = 0;   ///< of a packet without data; 0: no mesh
+  double header_cycles_ = 0;   ///< of a packet without data at a port; 0: no mesh
+  double mesh_trip_ = 0;       ///< bus cycles that a mesh adds to a request and its answer
 };
 
 }  // namespace systole::analysis
