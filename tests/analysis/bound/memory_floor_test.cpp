@@ -27,8 +27,7 @@ struct CoreAndChannels {
   explicit CoreAndChannels(const hw::Machine& machine)
       : mesh(machine.noc, machine.bus.width_bytes), core(mesh.attach(machine.noc.node, "core")) {
     for (std::uint32_t i = 0; i < machine.dram.channels; ++i) {
-      channels.push_back(
-          mesh.attach(hw::channel_node(machine, i), "channel" + std::to_string(i)));
+      channels.push_back(mesh.attach(hw::channel_node(machine, i), "channel" + std::to_string(i)));
     }
   }
   hw::Mesh mesh;
@@ -87,11 +86,12 @@ TEST(MemoryFloor, OfAMeshHasTheRateOfItsNarrowestLink) {
     const double all = static_cast<double>(bytes) * kRequests;
     const MemoryFloor floor(machine);
     EXPECT_LE(floor.move(all, 0, 0) - floor.read_trip(bytes), static_cast<double>(read));
-    if (machine.dram.channels != 1) continue;  // channels fill their links unevenly
+    if (hw::mesh_ways(machine).least_hops == 0) continue;  // some packets pass no such link
     machine.noc.columns = 0;
     if (MemoryFloor(machine).move(all, 0, 0) > 0.5 * static_cast<double>(read)) continue;
     ++narrow;
     EXPECT_GE(floor.move(all, 0, 0), 0.8 * static_cast<double>(read));
+    if (machine.dram.channels != 1) continue;  // writes leave by several links
     EXPECT_GE(floor.move(0, 0, all), 0.8 * static_cast<double>(read));
     if (HasFailure()) return;
   }
