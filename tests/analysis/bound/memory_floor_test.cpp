@@ -78,14 +78,17 @@ TEST(MemoryFloor, OfAMeshHasTheRateOfItsNarrowestLink) {
     CoreAndChannels way(machine);
     const std::uint32_t bytes = machine.dma.request_bytes;
     constexpr std::uint32_t kRequests = 200;
-    std::uint64_t read = 0;
+    std::uint64_t read = 0, written = 0;
+    CoreAndChannels back(machine);
     for (std::uint32_t j = 0; j < kRequests; ++j) {
       const hw::Mesh::Endpoint from = way.channels[j % way.channels.size()];
       read = std::max(read, way.mesh.send(from, way.core, bytes, 0).end);
+      written = std::max(written, back.mesh.send(back.core, from, bytes, 0).end);
     }
     const double all = static_cast<double>(bytes) * kRequests;
     const MemoryFloor floor(machine);
     EXPECT_LE(floor.move(all, 0, 0) - floor.read_trip(bytes), static_cast<double>(read));
+    EXPECT_LE(floor.move(0, 0, all) - floor.write_trip(bytes), static_cast<double>(written));
     if (hw::mesh_ways(machine).least_hops == 0) continue;  // some packets pass no such link
     machine.noc.columns = 0;
     if (MemoryFloor(machine).move(all, 0, 0) > 0.5 * static_cast<double>(read)) continue;
