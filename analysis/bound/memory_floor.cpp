@@ -30,15 +30,22 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   if (refresh_period_ <= closed_) refresh_period_ = closed_ = 0;
   if (!hw::has_mesh(machine)) return;
   ways_ = hw::mesh_ways(machine);
+  read_links_ = ways_.least_hops == 0 ? 0 : 1;
   header_ = machine.noc.header_bytes;
-  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, machine.bus.width_bytes));
+  const std::uint32_t local = machine.bus.width_bytes;
+  header_cycles_ = static_cast<double>(hw::packet_cycles(machine.noc, 0, local));
+  const std::uint32_t narrowest =
+      ways_.least_hops == 0 ? local : std::min(local, machine.noc.link_bytes);
+  // Of request and answer one is a header alone.
+  mesh_trip_ = 2.0 * (ways_.least_hops + 1) * machine.noc.hop_cycles +
+               static_cast<double>(hw::packet_cycles(machine.noc, 0, narrowest)) - 1.0;
 }
 
 double MemoryFloor::core_cycles(std::uint64_t ps) const {
   return static_cast<double>(ps) * machine_.core.clock_mhz / kPsPerUs;
 }
 
-double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
+double MemoryFloor::trip(double bytes, std::uint64_t column_latency, std::uint32_t links) const {
   const hw::Machine::Bus& bus = machine_.bus;
   const double period = kPsPerUs / bus.clock_mhz;
   // The DRAM's answer waits for the next edge of the bus.
@@ -47,14 +54,10 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
           ? machine_.memory.latency * period - kEdgePs
           : static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
   const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
-  const double beats =
-      std::max(1.0, packet_beats(bytes, 1.0, std::max(ways_.entries, ways_.exits)));
-  // On a mesh the other of request and answer is a header alone.
-  const double mesh = header_cycles_ == 0 ? 0
-                                          : 2.0 * (ways_.least_hops + 1) * machine_.noc.hop_cycles +
-                                                header_cycles_ - 1.0;
+  const double beats = std::max(1.0, packet_beats(bytes, 1.0, links));
   const double ps =
-      (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh) * period - kEdgePs;
+      (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh_trip_) * period -
+      kEdgePs;
   return std::max(0.0, ps * machine_.core.clock_mhz / kPsPerUs);
 }
 
@@ -64,8 +67,8 @@ double MemoryFloor::packet_beats(double bytes, double packets, std::uint32_t lin
   return links == 0 ? local : std::max(local, all / links / machine_.noc.link_bytes);
 }
 
-double MemoryFloor::read_trip(double bytes) const { return trip(bytes, times_.cl); }
-double MemoryFloor::write_trip(double bytes) const { return trip(bytes, times_.cwl); }
+double MemoryFloor::read_trip(double bytes) const { return trip(bytes, times_.cl, read_links_); }
+double MemoryFloor::write_trip(double bytes) const { return trip(bytes, times_.cwl, ways_.exits); }
 
 double MemoryFloor::memory(double read, double written) const {
   if (hw::has_fixed_memory(machine_)) {
@@ -97,7 +100,7 @@ double MemoryFloor::port(double bytes, bool write, std::uint32_t window) const {
 }
 
 double MemoryFloor::read_beats(double bytes) const {
-  const double beats = packet_beats(bytes, bytes / request_, ways_.entries) * bus_cycle_;
+  const double beats = packet_beats(bytes, bytes / request_, read_links_) * bus_cycle_;
   // On a mesh what is in flight may take long: nothing is said of refreshes.
   if (cached_ || refresh_period_ == 0 || header_cycles_ != 0) return beats;
   // What has left the DRAM before a refresh may follow: requests in flight of both ports.

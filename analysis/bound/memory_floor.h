@@ -30,7 +30,7 @@ class MemoryFloor {
                             double either = 0) const;
 
  private:
-  [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;
+  [[nodiscard]] double trip(double bytes, std::uint64_t column_latency, std::uint32_t links) const;
   [[nodiscard]] double memory(double read, double written) const;
   [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
   [[nodiscard]] double read_beats(double bytes) const;
@@ -42,13 +42,15 @@ class MemoryFloor {
   hw::Machine machine_;
   hw::DramTimes times_;
   bool cached_;
-  double bus_cycle_;           ///< cycles of the core
-  double request_;             ///< bytes of a request at most
-  double refresh_period_ = 0;  ///< 0: no refresh
-  double closed_ = 0;          ///< of each period: no data move to or from the DRAM
-  hw::MeshWays ways_;          ///< of a mesh
-  double header_ = 0;          ///< bytes
-  double header_cycles_ = 0;   ///< of a packet without data; 0: no mesh
+  double bus_cycle_;              ///< cycles of the core
+  double request_;                ///< bytes of a request at most
+  double refresh_period_ = 0;     ///< 0: no refresh
+  double closed_ = 0;             ///< of each period: no data move to or from the DRAM
+  hw::MeshWays ways_;             ///< of a mesh
+  std::uint32_t read_links_ = 0;  ///< that packets of reads come by, at a time
+  double header_ = 0;             ///< bytes
+  double header_cycles_ = 0;      ///< of a packet without data at a port; 0: no mesh
+  double mesh_trip_ = 0;          ///< bus cycles that a mesh adds to a request and its answer
 };
 
 }  // namespace systole::analysis

@@ -42,20 +42,15 @@ MeshWays mesh_ways(const Machine& machine) {
   const Machine::Noc& noc = machine.noc;
   MeshWays ways;
   ways.least_hops = ~0U;
-  std::set<std::uint32_t> entries, exits;
+  std::set<std::uint32_t> exits;
   for (std::uint32_t channel = 0; channel < machine.dram.channels; ++channel) {
-    const std::uint32_t node = channel_node(machine, channel);
-    std::uint32_t hops = 0, last = 0;
-    for_each_link(noc, noc.node, node, [&](const MeshLink& link) {
+    std::uint32_t hops = 0;
+    for_each_link(noc, noc.node, channel_node(machine, channel), [&](const MeshLink& link) {
       if (hops++ == 0) exits.insert(link.index());
     });
-    for_each_link(noc, node, noc.node, [&](const MeshLink& link) { last = link.index(); });
-    if (hops != 0) entries.insert(last);
     ways.least_hops = std::min(ways.least_hops, hops);
   }
-  if (ways.least_hops == 0) return ways;
-  ways.entries = static_cast<std::uint32_t>(entries.size());
-  ways.exits = static_cast<std::uint32_t>(exits.size());
+  if (ways.least_hops != 0) ways.exits = static_cast<std::uint32_t>(exits.size());
   return ways;
 }
 
@@ -80,8 +75,7 @@ double port_rate(const Machine& machine) {
   const double width = machine.bus.width_bytes;
   if (!has_mesh(machine)) return width;
   const MeshWays ways = mesh_ways(machine);
-  const double links = static_cast<double>(std::max(ways.entries, ways.exits)) *
-                       static_cast<double>(machine.noc.link_bytes);
+  const double links = static_cast<double>(ways.exits) * machine.noc.link_bytes;
   const double request = machine.dma.request_bytes;
   return (links == 0 ? width : std::min(width, links)) * request /
          (request + machine.noc.header_bytes);

@@ -71,9 +71,10 @@ void for_each_link(const Machine::Noc& noc, std::uint32_t from, std::uint32_t to
 /// The ways between them.
 struct MeshWays {
   std::uint32_t least_hops = 0;  ///< to the nearest channel
-  /// Different links by which packets from channels arrive at the core's router, and by which those
-  /// to channels leave it; 0: some need none, because a channel is at the core's node.
-  std::uint32_t entries = 0, exits = 0;
+  /// Different links by which packets to channels leave the core's router; 0: some need none,
+  /// because a channel is at the core's node. Packets from channels share the link to the core,
+  /// which each holds as long as it takes on the narrowest link of its way.
+  std::uint32_t exits = 0;
 };
 /// Of a machine with a mesh.
 [[nodiscard]] MeshWays mesh_ways(const Machine& machine);

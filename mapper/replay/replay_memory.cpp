@@ -54,11 +54,9 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   width_shift_ = bits_of(machine.bus.width_bytes);
   if (hw::has_mesh(machine)) {
     header_ = machine.noc.header_bytes;
-    const hw::MeshWays ways = hw::mesh_ways(machine);
-    // Channels that answer over different links move as much together.
-    const std::uint32_t links = std::max(1U, std::min(ways.entries, ways.exits));
-    if (ways.entries != 0) {
-      width_shift_ = std::min(width_shift_, bits_of(std::uint64_t{machine.noc.link_bytes} * links));
+    // A packet holds every link as long as it takes on the narrowest.
+    if (hw::mesh_ways(machine).least_hops != 0) {
+      width_shift_ = std::min(width_shift_, bits_of(machine.noc.link_bytes));
     }
   }
   channel_bits_ = bits_of(dram.channels);

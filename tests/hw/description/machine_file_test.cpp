@@ -120,7 +120,7 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
       "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, dynamic, bus, "
-      "l2, "
+      "noc, l2, "
       "memory, "
       "dram, mapper, host, "
       "energy, area, "
@@ -352,7 +352,7 @@ TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
                 "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
                 "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, "
                 "dynamic, bus, "
-                "l2, memory, "
+                "noc, l2, memory, "
                 "dram, mapper, host, "
                 "energy, area, backend, dfx, matrix, vector, hbm, ring, pcie");
 }

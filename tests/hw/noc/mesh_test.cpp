@@ -323,7 +323,7 @@ TEST(MeshNodes, SumUpTheWaysOfACore) {
     const MeshWays ways = mesh_ways(machine);
     double sum = 0;
     bool at_home = false;
-    std::map<std::string, int> in, out;
+    std::map<std::string, int> out;
     for (std::uint32_t channel = 0; channel < machine.dram.channels; ++channel) {
       const std::uint32_t node = channel_node(machine, channel);
       std::vector<std::string> there, back;
@@ -337,12 +337,10 @@ TEST(MeshNodes, SumUpTheWaysOfACore) {
       at_home = at_home || there.empty();
       if (there.empty()) continue;
       ++out[there.front()];
-      ++in[back.back()];
     }
     EXPECT_DOUBLE_EQ(mean_hops(machine), sum / machine.dram.channels);
     EXPECT_EQ(ways.least_hops == 0, at_home);
     EXPECT_EQ(ways.exits, at_home ? 0U : out.size());
-    EXPECT_EQ(ways.entries, at_home ? 0U : in.size());
   }
 }
 
