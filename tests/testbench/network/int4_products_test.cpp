@@ -162,6 +162,28 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeLess
   EXPECT_LT(off / plain, 0.15);
 }
 
+// An array of one column: tiles of any width, and pairs of results in none but whole.
+TEST_F(Int4ProductsTest, OfLayersAreStoredInWholePairsByAnyTiles) {
+  test::Random random(44);
+  int runs = 0;
+  for (std::uint64_t seed = 0; runs < 16; ++seed) {
+    hw::Machine machine = int4_machine(random);
+    machine.array.cols = 1;
+    machine.array.rows = test::power_of_two(random, 0, 3);
+    machine.scratchpad.kib = machine.accumulator.kib = 4;
+    machine.scratchpad.banks = machine.accumulator.banks = 1;
+    if (!hw::machine_problems(machine).empty()) continue;
+    const test::Workload workload = int4_layers(seed);
+    const std::optional<mapper::Mapping> mapping = mapping_if_fits(workload.graph, machine);
+    if (!mapping || test::int4_bytes(*mapping).int4_results == 0) continue;
+    ++runs;
+    SimulationOptions options;
+    options.check = true;
+    const SimulationResult result = workload.simulate(*mapping, machine, options);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first << "\n" << hw::to_toml(machine);
+  }
+}
+
 TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
   test::Random random(43);
   int weights = 0, both = 0, residual = 0;
