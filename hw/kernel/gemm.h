@@ -14,7 +14,6 @@ struct GemmArgs {
   const void* a = nullptr;  ///< int8, or uint8 when a_unsigned; row-major
   std::size_t lda = 0;      ///< bytes from one row of A to the next, >= its length
   bool a_unsigned = false;
-  bool a_int4 = false;  ///< A has pairs of int4 along k (hw/number/int4.h); not with a_unsigned
   const std::int8_t* b = nullptr;
   std::size_t ldb = 0;        ///< bytes from one stored row of B to the next, >= its length
   bool b_transposed = false;  ///< B is stored as [n x k]: each of its columns is contiguous
@@ -25,6 +24,7 @@ struct GemmArgs {
   std::size_t n = 0;
   std::size_t k = 0;
   bool accumulate = false;  ///< add to C instead of overwriting it
+  bool a_int4 = false;      ///< A has pairs of int4 along k (hw/number/int4.h); not with a_unsigned
 };
 
 /// Implementations, slowest first. All give the same bits.

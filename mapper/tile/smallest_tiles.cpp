@@ -23,9 +23,9 @@ SmallestTiles smallest_tiles(const hw::Machine& machine, const TilingProblem& gi
   const std::uint32_t cols = problem.section == 0 ? problem.n : problem.section;
   const bool whole = problem.row_wise || problem.section != 0;
   constexpr std::uint32_t kPair = 2;
-  const std::uint32_t unit =
-      problem.even_cols || problem.out_int4 ? std::max(machine.array.cols, kPair)
-                                            : machine.array.cols;
+  const std::uint32_t unit = problem.even_cols || problem.out_int4
+                                 ? std::max(machine.array.cols, kPair)
+                                 : machine.array.cols;
   Tiling t;
   t.m = problem.row_tile == 0 ? 1 : problem.row_tile;
   t.two_results = problem.in_turns;

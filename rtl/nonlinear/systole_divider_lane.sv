@@ -32,61 +32,61 @@ module systole_divider_lane (
   logic by_zero;
   assign by_zero = divisor_abs == '0;
 
-  typedef struct packed {
-    logic        negative;
-    logic        beyond;     // the quotient has more than 32 bits
-    logic [31:0] divisor;
-    logic [31:0] remainder;  // less than the divisor
-    logic [31:0] bits;       // those of the dividend leave at the top, of the quotient enter below
-  } partial_t;
-
   for (genvar s = 0; s <= Steps; s++) begin : gen_step
-    partial_t now_d, now_q;
+    logic        negative, negative_q;
+    logic        beyond, beyond_q;        // the quotient has more than 32 bits
+    logic [31:0] divisor, divisor_q;
+    logic [31:0] remainder, remainder_q;  // less than the divisor
+    // Bits of the dividend leave at the top while those of the quotient enter at the bottom.
+    logic [31:0] bits, bits_q;
     if (s == 0) begin : gen_shift
-      assign now_d.negative  = data_i[31] != divisor_i[31];
-      assign now_d.beyond    = data_i != '0 && 32'(shifted[62:32]) >= divisor_abs;
-      assign now_d.divisor   = by_zero ? 32'd1 : divisor_abs;
-      assign now_d.remainder = 32'(shifted[62:32]);
-      assign now_d.bits      = shifted[31:0];
+      assign negative  = data_i[31] != divisor_i[31];
+      assign beyond    = data_i != '0 && 32'(shifted[62:32]) >= divisor_abs;
+      assign divisor   = by_zero ? 32'd1 : divisor_abs;
+      assign remainder = 32'(shifted[62:32]);
+      assign bits      = shifted[31:0];
     end else begin : gen_divide
-      partial_t    prior;   // of the stage before
       logic [32:0] first, second;
-      logic [31:0] rest, left;
+      logic [31:0] rest;
       logic        high, low;  // bits of the quotient
-      assign prior  = gen_step[s-1].now_q;
-      assign first  = {prior.remainder, prior.bits[31]};
-      assign high   = first >= {1'b0, prior.divisor};
-      assign rest   = 32'(high ? first - {1'b0, prior.divisor} : first);
-      assign second = {rest, prior.bits[30]};
-      assign low    = second >= {1'b0, prior.divisor};
-      assign left   = 32'(low ? second - {1'b0, prior.divisor} : second);
-      assign now_d  = '{negative: prior.negative, beyond: prior.beyond,
-                             divisor: prior.divisor, remainder: left,
-                             bits: {prior.bits[29:0], high, low}};
+      assign negative  = gen_step[s-1].negative_q;
+      assign beyond    = gen_step[s-1].beyond_q;
+      assign divisor   = gen_step[s-1].divisor_q;
+      assign first     = {gen_step[s-1].remainder_q, gen_step[s-1].bits_q[31]};
+      assign high      = first >= {1'b0, divisor};
+      assign rest      = 32'(high ? first - {1'b0, divisor} : first);
+      assign second    = {rest, gen_step[s-1].bits_q[30]};
+      assign low       = second >= {1'b0, divisor};
+      assign remainder = 32'(low ? second - {1'b0, divisor} : second);
+      assign bits      = {gen_step[s-1].bits_q[29:0], high, low};
     end
     always_ff @(posedge clk_i) begin
-      if (enable_i) now_q <= now_d;
+      if (enable_i) begin
+        negative_q  <= negative;
+        beyond_q    <= beyond;
+        divisor_q   <= divisor;
+        remainder_q <= remainder;
+        bits_q      <= bits;
+      end
     end
   end
 
   // Rounding away from zero, from twice the remainder.
-  partial_t           last;
   logic [32:0]        twice;
   logic               above, tie, away;
   logic signed [33:0] magnitude, rounded_q;
   logic               negative_q, beyond_q;
-  assign last  = gen_step[Steps].now_q;
-  assign twice = {last.remainder, 1'b0};
-  assign above = twice > {1'b0, last.divisor};
-  assign tie   = twice == {1'b0, last.divisor};
+  assign twice = {gen_step[Steps].remainder_q, 1'b0};
+  assign above = twice > {1'b0, gen_step[Steps].divisor_q};
+  assign tie   = twice == {1'b0, gen_step[Steps].divisor_q};
   always_comb begin
     unique case (rounding_i)
-      systole_pkg::HalfUp:   away = above || (tie && !last.negative);
-      systole_pkg::HalfEven: away = above || (tie && last.bits[0]);
-      default:               away = last.negative && last.remainder != '0;
+      systole_pkg::HalfUp:   away = above || (tie && !gen_step[Steps].negative_q);
+      systole_pkg::HalfEven: away = above || (tie && gen_step[Steps].bits_q[0]);
+      default:               away = gen_step[Steps].negative_q && gen_step[Steps].remainder_q != '0;
     endcase
   end
-  assign magnitude = 34'(last.bits) + 34'(away);
+  assign magnitude = 34'(gen_step[Steps].bits_q) + 34'(away);
 
   logic signed [31:0] clamped, clamped_q;
   always_comb begin
@@ -103,9 +103,9 @@ module systole_divider_lane (
 
   always_ff @(posedge clk_i) begin
     if (enable_i) begin
-      rounded_q  <= last.negative ? -magnitude : magnitude;
-      negative_q <= last.negative;
-      beyond_q   <= last.beyond;
+      rounded_q  <= gen_step[Steps].negative_q ? -magnitude : magnitude;
+      negative_q <= gen_step[Steps].negative_q;
+      beyond_q   <= gen_step[Steps].beyond_q;
       clamped_q  <= clamped;
     end
   end

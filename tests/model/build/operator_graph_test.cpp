@@ -231,6 +231,7 @@ class RandomOperators {
     layer.weight.assign(weights.values.begin(), weights.values.end());
     layer.bias = test::random_values(random_, static_cast<std::size_t>(groups * outs), 9000);
     for (std::int64_t o = 0; o < groups * outs; ++o) layer.factors.push_back(factor(23));
+    const unsigned bits = between(random_, 0, 3) == 0 ? between(random_, 2, 7) : 8;
     Plain result = through(where, groups * outs, [&](auto o, auto top, auto left) {
       std::int64_t sum = layer.bias[static_cast<std::size_t>(o)];
       auto weight = weights.values.begin() + o * ins * where.rows * where.cols;
@@ -240,9 +241,10 @@ class RandomOperators {
             sum += *weight++ * at_.at(c, y, x);
         }
       }
-      return scaled(sum, layer.factors[static_cast<std::size_t>(o)], 127);
+      return scaled(sum, layer.factors[static_cast<std::size_t>(o)], (1 << (bits - 1)) - 1);
     });
     nlohmann::ordered_json attributes = window(where, false);
+    if (bits != 8) attributes["bits"] = bits;
     if (groups != 1) attributes["groups"] = groups;
     node(name, "convolution", constants(name, layer, {groups * outs, ins, where.rows, where.cols}),
          std::move(result), attributes);
@@ -256,17 +258,20 @@ class RandomOperators {
     const Plain before = at_;
     const hw::Dyadic branch = factor(13), identity = factor(12), back = factor(17);
     Plain wide = before, sum = before, codes = before;
+    const unsigned bits = between(random_, 0, 3) == 0 ? between(random_, 2, 7) : 8;
     for (std::size_t i = 0; i < before.values.size(); ++i) {
       wide.values[i] = scaled(before.values[i], branch, 32767);
       sum.values[i] = std::clamp<std::int64_t>(
           wide.values[i] + scaled(before.values[i], identity, (1 << 30) - 1), -32767, 32767);
-      codes.values[i] = scaled(sum.values[i], back, 127);
+      codes.values[i] = scaled(sum.values[i], back, (1 << (bits - 1)) - 1);
     }
     node(name + ".wide", "requantise", {from}, std::move(wide), {{"factor", factor_json(branch)}},
          "s16");
     node(name + ".sum", "add", {from, name_}, std::move(sum), {{"factor", factor_json(identity)}},
          "s16");
-    node(name, "requantise", {name_}, std::move(codes), {{"factor", factor_json(back)}});
+    nlohmann::ordered_json attributes = {{"factor", factor_json(back)}};
+    if (bits != 8) attributes["bits"] = bits;
+    node(name, "requantise", {name_}, std::move(codes), attributes);
   }
 
   /// The value over another of its channels' order, and codes of the quotients.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -162,6 +163,28 @@ TEST_F(Int4ProductsTest, OfLayersGiveTheSameValuesOnAnyMachineAndMoveAndTakeLess
   EXPECT_LT(off / plain, 0.15);
 }
 
+// An array of one column: tiles of any width, and pairs of results in none but whole.
+TEST_F(Int4ProductsTest, OfLayersAreStoredInWholePairsByAnyTiles) {
+  test::Random random(44);
+  int runs = 0;
+  for (std::uint64_t seed = 0; runs < 16; ++seed) {
+    hw::Machine machine = int4_machine(random);
+    machine.array.cols = 1;
+    machine.array.rows = test::power_of_two(random, 0, 3);
+    machine.scratchpad.kib = machine.accumulator.kib = 4;
+    machine.scratchpad.banks = machine.accumulator.banks = 1;
+    if (!hw::machine_problems(machine).empty()) continue;
+    const test::Workload workload = int4_layers(seed);
+    const std::optional<mapper::Mapping> mapping = mapping_if_fits(workload.graph, machine);
+    if (!mapping || test::int4_bytes(*mapping).int4_results == 0) continue;
+    ++runs;
+    SimulationOptions options;
+    options.check = true;
+    const SimulationResult result = workload.simulate(*mapping, machine, options);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first << "\n" << hw::to_toml(machine);
+  }
+}
+
 TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
   test::Random random(43);
   int weights = 0, both = 0, residual = 0;
@@ -225,6 +248,61 @@ TEST_F(Int4ProductsTest, AreFourTimesAsManyWhereThePortsKeepUp) {
   const analysis::Roofline roofline = analysis::roofline_of(machine);
   EXPECT_EQ(roofline.int4_macs, 2 * roofline.macs);
   EXPECT_EQ(roofline.int4_int4_macs, 4 * roofline.macs);
+}
+
+// Inputs come to memory in pairs; where memory is slow, it is the bytes of pairs that bound a
+// product.
+TEST_F(Int4ProductsTest, OfInputsMoveHalfOfTheBytes) {
+  test::Random random(45);
+  for (int i = 0; i < 12; ++i) {
+    const MatmulShape shape{test::between(random, 200, 400), test::between(random, 1, 8),
+                            test::between(random, 100, 600)};
+    hw::Machine machine = hw::find_machine("transformer");
+    machine.array.split = hw::ArraySplit::kBoth;
+    machine.bus.width_bytes = 4;
+    const auto run = [&](hw::Int4Operands int4) {
+      const test::Workload workload{
+          make_matmul_graph(shape, machine.datapath, false, {true, true, int4}),
+          {matmul_input(shape, int4.a)}};
+      SimulationOptions options;
+      options.check = true;
+      const SimulationResult result =
+          workload.simulate(mapper::map_graph(workload.graph, machine), machine, options);
+      EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
+      EXPECT_GE(static_cast<double>(result.cycles.front()), result.bounds.front());
+      return result.bounds.front();
+    };
+    EXPECT_LT(run({true, true}), 0.75 * run({false, true}));
+  }
+}
+
+// Two operators write a tensor, side by side: pairs of both, or bytes.
+TEST_F(Int4ProductsTest, AreOfTensorsWhosePairsOneOperatorWrites) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.split = hw::ArraySplit::kBoth;
+  for (const std::uint32_t first : {4U, 5U}) {
+    test::GraphSketch sketch("parts", first);
+    const model::View x = sketch.input("x", 8, 12);
+    const model::TensorId whole = sketch.tensor("whole", 8, 11, hw::DType::kS8);
+    const hw::Stage stage = test::GraphSketch::to_bits(4, 9);
+    for (const auto& [name, col, cols] :
+         {std::tuple{"left", 0U, first}, std::tuple{"right", first, 11 - first}}) {
+      const model::View sums =
+          sketch.matmul(name, x, sketch.weight(std::string(name) + ".w", 12, cols));
+      sketch.stage_to(std::string(name) + ".q", sums, stage, {whole, 0, col, 8, cols});
+    }
+    const model::View out =
+        sketch.matmul("out", sketch.whole(whole), sketch.weight("out.w", 11, 16));
+    test::Workload workload{test::with_int4(sketch.take(out)), {}};
+    workload.graph.tensors[whole].int4 = true;
+    test::Random random(first);
+    workload.inputs.push_back(test::random_bytes(random, 8 * 12));
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    EXPECT_EQ(mapping.tensors[whole].int4, first % 2 == 0);
+    SimulationOptions options;
+    options.check = true;
+    EXPECT_EQ(workload.simulate(mapping, machine, options).check.mismatches, 0U) << first;
+  }
 }
 
 }  // namespace
