@@ -20,6 +20,7 @@
 #include "bench/mapping_grid.h"
 #include "bench/spread.h"
 #include "mapper/mapping.h"
+#include "mapper/replay/replay.h"
 #include "testbench/common/progress.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/network/run_subject.h"
@@ -43,6 +44,20 @@ struct Options {
   bool pairs = false, json = false;
 };
 
+/// A program replayed as a whole.
+struct Replayed {
+  std::uint64_t cycles;
+  double seconds;
+};
+Replayed replay(const mapper::Mapping& mapping, const hw::Machine& machine,
+                mapper::Replay::Service service) {
+  const double before = cpu_seconds();
+  mapper::Replay replay(machine, service);
+  replay.place_program(mapping.program_address);
+  replay.run(mapping.program, 0, mapping.program.commands.size());
+  return {replay.finish(), cpu_seconds() - before};
+}
+
 /// One simulation without values, in this process. {"unfit": why} for a machine that cannot run it.
 ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t layers) {
   testbench::RunRequest request;
@@ -64,11 +79,15 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
     simulation.functional = false;
     simulation.next_step = subject.next_step();
     testbench::RtlReport rtl;
+    const double simulated_from = cpu_seconds();
     const testbench::Measurement measurement =
         testbench::measure(machine, network.label, subject.macs(), simulation,
                            testbench::simulate(subject.graph(), subject.mapping(), machine,
                                                testbench::make_engines(machine, {}, rtl),
                                                subject.inputs(), simulation));
+    const double simulation_seconds = cpu_seconds() - simulated_from;
+    const Replayed chunks = replay(mapping, machine, mapper::Replay::Service::kChunks);
+    const Replayed requests = replay(mapping, machine, mapper::Replay::Service::kRequests);
     double expected = 0, expected_bytes = 0;
     for (const mapper::Tiling& tiling : mapping.tilings) {
       expected += static_cast<double>(tiling.cycles);
@@ -88,6 +107,11 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
             {"expected_loads", expected_bytes},
             {"loads", loaded},
             {"mapping_seconds", mapping_seconds},
+            {"simulation_seconds", simulation_seconds},
+            {"by_chunk", chunks.cycles},
+            {"by_chunk_seconds", chunks.seconds},
+            {"by_request", requests.cycles},
+            {"by_request_seconds", requests.seconds},
             {"double_buffers", holds_double_buffers(subject.graph(), machine)}};
   } catch (const hw::InputError& error) {
     return {{"unfit", error.what()}};
@@ -231,7 +255,8 @@ class MappingBench {
     std::string text =
         "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
         "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
-        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by,double_buffers,over_base\n";
+        "expected_cycles,loads,expected_loads,mapping_seconds,simulation_seconds,by_chunk,"
+        "by_chunk_seconds,by_request,by_request_seconds,bound_by,double_buffers,over_base\n";
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
@@ -245,7 +270,9 @@ class MappingBench {
           text += "," + std::to_string(key);
         }
         for (const char* name :
-             {"cycles", "bound", "expected_cycles", "loads", "expected_loads", "mapping_seconds"}) {
+             {"cycles", "bound", "expected_cycles", "loads", "expected_loads", "mapping_seconds",
+              "simulation_seconds", "by_chunk", "by_chunk_seconds", "by_request",
+              "by_request_seconds"}) {
           text += "," + (result.contains("unfit") ? "" : result.at(name).dump());
         }
         text += "," + result.value("bound_by", "");
