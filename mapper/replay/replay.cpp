@@ -143,9 +143,11 @@ bool Replay::step() {
     }
   }
   if (requests_) {
-    const double reads = requests_->reads_chains ? static_cast<double>(requests_->chains_at) : kNever;
-    if (reads <= earliest && reads < fetch_due_) {
-      read_chains();
+    const ReplayRequests::Reader& reader = requests_->reader;
+    const double reads = reader.is_active ? reader.time : kNever;
+    if (reads <= earliest) {
+      if (reads >= std::min(fetch_due_, kNever)) return false;
+      step_reader(std::min(earliest, fetch_due_));
       return true;
     }
     horizon = std::min(horizon, reads);

@@ -27,10 +27,10 @@ namespace systole::mapper {
 /// A copy continues as the original does, so that many programs can be tried after one state. It
 /// keeps nothing of the programs it has seen.
 ///
-/// Not modelled by the chunk: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
-/// a DMA port come free in the order of issue, attention takes the cycles that were announced,
-/// an encoder holds up rows by its mean interval, and the runs of a window are all alike. By
-/// request the last two, and that a core waits with a chain until it has a place for it.
+/// Not modelled by the chunk: an L2 cache is its latency alone, the walks of a TLB read an idle
+/// memory, slots of a DMA port come free in the order of issue, attention takes the cycles that
+/// were announced, an encoder holds up rows by its mean interval, and the runs of a window are all
+/// alike. By request the last two, and that a core waits with a chain until it has a place for it.
 class Replay {
  public:
   enum class Service : std::uint8_t { kChunks, kRequests };
@@ -43,6 +43,11 @@ class Replay {
 
   /// The address in DRAM of the program. It is used by request alone.
   void place_program(std::uint64_t address) noexcept { program_address_ = address; }
+  /// The core starts when the host has written the rows of an input. It is used by request alone,
+  /// before any command.
+  void write_input(const ReplayRows& input);
+  /// Cycle in which the core started.
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
   /// Cycles that the next attention commands take each.
   void expect_attention(std::uint64_t cycles) noexcept { attention_ = cycles; }
   /// Commands [first, last) of the program, after all that was replayed so far. They need not have
@@ -140,10 +145,10 @@ class Replay {
   void fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before, unsigned half);
 
   // The same by request.
-  void fetch_requests(const hw::Program& program, std::size_t index);
+  void begin_fetch(const hw::Program& program, std::size_t index);
   void wait_for_command(const hw::Program& program, std::size_t index);
-  void read_chains();
-  std::uint64_t read_program(std::uint64_t address, std::uint64_t bytes, std::uint64_t not_before);
+  void read_chains(double horizon);
+  void step_reader(double horizon);
   template <typename OnRow>
   bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
                 double horizon, const OnRow& on_row);
@@ -165,7 +170,7 @@ class Replay {
   std::array<Queue, kQueues> queues_;
   std::shared_ptr<ReplayLoops> loops_;  ///< nullptr: the machine has no unroller
   std::vector<std::uint64_t> ends_;
-  std::uint64_t program_address_ = 0;
+  std::uint64_t program_address_ = 0, begin_ = 0;
   std::uint64_t attention_ = 0;
   std::uint64_t commands_ = 0;  ///< dispatched so far
   std::uint64_t dispatch_ = 0;  ///< cycle of the last dispatch

@@ -22,71 +22,93 @@ ReplayRows rows_from(const ReplayRows& all, std::uint64_t first, std::uint64_t r
 
 }  // namespace
 
-// Returns the cycle in which all of it has arrived.
-std::uint64_t Replay::read_program(std::uint64_t address, std::uint64_t bytes,
-                                   std::uint64_t not_before) {
-  ReplayRequests& r = *requests_;
-  std::uint64_t arrival = not_before;
-  r.fetch.hold_until(not_before);
-  for (std::uint64_t at = 0; at < bytes;) {
-    const std::uint64_t length = r.cut.length(address, at, bytes);
-    const std::uint64_t issue = r.fetch.find_slot();
-    const std::uint64_t done = r.memory.serve(false, address + at, length, issue);
-    r.fetch.take_slot(issue, done);
-    arrival = std::max(arrival, done);
-    at += length;
-  }
-  return arrival;
+void Replay::write_input(const ReplayRows& input) {
+  if (!requests_) return;
+  dispatch_ = begin_ = requests_->memory.start(machine_.host, input);
 }
 
-// The next chunk of commands, in the present: it arrives at once, and what they refer to is read
-// then.
-void Replay::fetch_requests(const hw::Program& program, std::size_t index) {
-  ReplayRequests& r = *requests_;
-  const std::size_t count =
+// The next chunk of commands. The header comes with the first one.
+void Replay::begin_fetch(const hw::Program& program, std::size_t index) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  if (reader.header.commands != program.commands.size() ||
+      reader.header.chains != program.chains.size()) {
+    reader.header = hw::header_of(program);
+  }
+  reader.first = fetched_;
+  reader.count =
       std::min<std::size_t>(machine_.core.fetch_commands, program.commands.size() - index);
-  const bool has_header = fetched_ == 0;
-  const std::uint64_t address =
-      program_address_ + (has_header ? 0 : hw::kHeaderBytes + fetched_ * hw::kCommandBytes);
-  const std::uint64_t bytes =
-      count * hw::kCommandBytes + (has_header ? hw::kHeaderBytes : std::size_t{0});
-  const std::uint64_t arrival = read_program(address, bytes, dispatch_);
-  r.referred.clear();
-  for (std::size_t i = 0; i < count; ++i) {
+  std::uint64_t begin = hw::kHeaderBytes + fetched_ * hw::kCommandBytes;
+  std::uint64_t bytes = reader.count * hw::kCommandBytes;
+  if (fetched_ == 0) {
+    bytes += begin;
+    begin = 0;
+  }
+  reader.time = std::max(reader.time, static_cast<double>(dispatch_));
+  reader.rows = {{program_address_ + begin, 0, bytes, 0, 1}, 0, 0};
+  reader.arrival = 0;
+  reader.is_active = true;
+  reader.has_commands = false;
+  reader.referred.clear();
+  reader.next = 0;
+  for (std::size_t i = 0; i < reader.count; ++i) {
     const std::uint64_t number = fetched_ + i;
-    r.arrivals[number % r.arrivals.size()] = arrival;
+    reader.arrivals[number % reader.arrivals.size()] = ReplayRequests::Reader::kNotKnown;
     const hw::References to = hw::references_of(program.commands[index + i]);
-    for (std::size_t c = 0; c < to.chain_count; ++c) r.referred.push_back({number, to.chains[c]});
+    for (std::size_t c = 0; c < to.chain_count; ++c) {
+      reader.referred.push_back({number, to.chains[c]});
+    }
   }
-  r.reads_chains = true;
-  r.chains_at = arrival;
-  if (r.header.commands != program.commands.size() || r.header.chains != program.chains.size()) {
-    r.header = hw::header_of(program);
-  }
-  fetched_ += count;
+  fetched_ += reader.count;
 }
 
-void Replay::read_chains() {
-  ReplayRequests& r = *requests_;
-  r.reads_chains = false;
-  for (const ReplayRequests::Referred& one : r.referred) {
-    std::uint64_t arrival = r.chains_at;
-    if (const hw::RecordStore::Record* const held = r.chains.use(one.chain, one.command)) {
-      arrival = held->arrival;
-    } else {
-      arrival = read_program(program_address_ + r.header.chain(one.chain), r.header.chain_bytes,
-                             r.chains_at);
-      r.chains.add({one.chain, arrival, one.command});
+// Chains in the order of the commands, each of which is known to arrive with the last of its own.
+void Replay::read_chains(double horizon) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
+  std::uint64_t& known = reader.first;
+  const auto know_until = [&](std::uint64_t command) {
+    for (; known < command; ++known) {
+      std::uint64_t& there = reader.arrivals[known % reader.arrivals.size()];
+      if (there == ReplayRequests::Reader::kNotKnown) there = reader.chunk;
     }
-    std::uint64_t& there = r.arrivals[one.command % r.arrivals.size()];
-    there = std::max(there, arrival);
+  };
+  for (; reader.next < reader.referred.size(); ++reader.next) {
+    const ReplayRequests::Reader::Referred& one = reader.referred[reader.next];
+    know_until(one.command);
+    const hw::RecordStore::Record* const held =
+        reader.rows.left.left != 0 ? nullptr : reader.chains.use(one.chain, one.command);
+    if (held != nullptr) {
+      reader.arrival = held->arrival;
+    } else {
+      if (reader.rows.left.left == 0) {
+        reader.rows.left = {program_address_ + reader.header.chain(one.chain), 0,
+                            reader.header.chain_bytes, 0, 1};
+      }
+      if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+      reader.chains.add({one.chain, reader.arrival, one.command});
+    }
+    std::uint64_t& there = reader.arrivals[one.command % reader.arrivals.size()];
+    const std::uint64_t before = there == ReplayRequests::Reader::kNotKnown ? reader.chunk : there;
+    there = std::max(before, reader.arrival);
   }
+  know_until(fetched_);
+  reader.is_active = false;
+}
+
+void Replay::step_reader(double horizon) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  if (reader.has_commands) return read_chains(horizon);
+  const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
+  if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+  reader.has_commands = true;
+  reader.chunk = reader.arrival;
+  reader.time = std::max(reader.time, static_cast<double>(reader.arrival));
 }
 
 // Until a command has arrived with what it refers to; what happens before that takes the memory
 // before.
 void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
-  ReplayRequests& r = *requests_;
+  ReplayRequests::Reader& reader = requests_->reader;
   const std::size_t chunk = machine_.core.fetch_commands;
   const auto run_until = [&](std::uint64_t cycle) {
     fetch_due_ = static_cast<double>(cycle);
@@ -94,20 +116,22 @@ void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
     }
     fetch_due_ = kNever;
   };
+  if (fetched_ == commands_) {
+    run_until(dispatch_);
+    begin_fetch(program, index);
+  }
+  const std::uint64_t& arrival = reader.arrivals[commands_ % reader.arrivals.size()];
+  while (arrival == ReplayRequests::Reader::kNotKnown) step();
   if (commands_ % chunk == 0 && boundary_ != commands_ + 1) {
     boundary_ = commands_ + 1;
-    if (fetched_ == commands_) {
-      run_until(dispatch_);
-      fetch_requests(program, index);
-    }
-    while (r.reads_chains) step();
-    dispatch_ = std::max(dispatch_, r.chains_at);
+    dispatch_ = std::max(dispatch_, reader.chunk);
     if (program.commands.size() - index > chunk) {
       run_until(dispatch_);
-      fetch_requests(program, index + chunk);
+      while (reader.is_active) step();
+      begin_fetch(program, index + chunk);
     }
   }
-  dispatch_ = std::max(dispatch_, r.arrivals[commands_ % r.arrivals.size()]);
+  dispatch_ = std::max(dispatch_, arrival);
 }
 
 // Issues requests until all are, which is true, or until one has to wait for others to act before
@@ -259,8 +283,7 @@ void Replay::deliver_rows(ReplayWork& work) {
   }
   const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
   for (std::uint64_t column = 0; column < work.columns; ++column) {
-    const std::uint64_t at =
-        work.local.begin + column * work.local_pitch + first * work.element;
+    const std::uint64_t at = work.local.begin + column * work.local_pitch + first * work.element;
     const std::uint64_t ready = static_cast<std::uint64_t>(row_done_) + column + 1 - work.columns;
     const std::uint64_t words =
         ceil_div(bytes, word) +

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "hw/dma/request_cut.h"
@@ -23,24 +24,13 @@ struct ReplayRequests {
         write(machine, machine.dma.outstanding_writes),
         read(machine, machine.dma.outstanding_reads),
         cut(machine.dma),
-        arrivals(std::size_t{2} * machine.core.fetch_commands, 0),
-        chains(machine.core.chain_slots) {}
+        reader{hw::RecordStore(machine.core.chain_slots)} {
+    reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
+  }
 
   RequestMemory memory;
   RequestPort fetch, load, write, read;
   hw::RequestCut cut;
-
-  // Of the program.
-  std::vector<std::uint64_t> arrivals;  ///< cycle by command, of the chunk in use and the next one
-  hw::RecordStore chains;               ///< that the core holds
-  struct Referred {
-    std::uint64_t command;  ///< its number
-    std::uint32_t chain;
-  };
-  std::vector<Referred> referred;  ///< by the commands of the chunk that was fetched last
-  bool reads_chains = false;       ///< in cycle `chains_at`, they are still to be read
-  std::uint64_t chains_at = 0;
-  hw::ProgramHeader header;
 
   /// Rows that a unit asks for or writes, those of them that have not been.
   struct Rows {
@@ -48,6 +38,28 @@ struct ReplayRequests {
     std::uint64_t not_before = 0;  ///< cycle in which the first request may issue
     std::uint64_t row_done = 0;    ///< cycle in which all requests so far of the next row are done
   };
+
+  /// What fetches the program (tlm/core/program_reader.h), chunk by chunk: its commands, and when
+  /// these have arrived what they refer to, unless the core holds it.
+  struct Reader {
+    static constexpr std::uint64_t kNotKnown = ~std::uint64_t{0};
+    struct Referred {
+      std::uint64_t command;  ///< its number
+      std::uint32_t chain;
+    };
+    explicit Reader(hw::RecordStore store) : chains(std::move(store)) {}
+    bool is_active = false, has_commands = false;
+    double time = 0;  ///< of its next action
+    Rows rows;
+    std::uint64_t arrival = 0;  ///< of the commands, then of what is read
+    std::uint64_t chunk = 0;    ///< arrival of the commands of the last chunk
+    std::uint64_t first = 0, count = 0;
+    std::vector<Referred> referred;
+    std::size_t next = 0;                 ///< of these
+    std::vector<std::uint64_t> arrivals;  ///< by command of this chunk and the one before
+    hw::RecordStore chains;
+    hw::ProgramHeader header;
+  } reader;
 
   // Of the load in progress: rows of an operand, then its own.
   unsigned load_operand = 0;

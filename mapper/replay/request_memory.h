@@ -11,6 +11,7 @@
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
 #include "hw/memory/fixed_memory.h"
+#include "mapper/replay/replay_ports.h"
 
 namespace systole::mapper {
 
@@ -28,6 +29,10 @@ class RequestMemory {
   /// Cycle of the core in which a request that its port issues in cycle `issue` is done.
   [[nodiscard]] std::uint64_t serve(bool write, std::uint64_t address, std::uint64_t bytes,
                                     std::uint64_t issue);
+  /// As the first inference of a run begins (tlm/host/host.h): the host finds the core, writes
+  /// the program's address, the rows of the input, and starts the core. Returns the cycle of the
+  /// start. Before any request is served.
+  [[nodiscard]] std::uint64_t start(const hw::Machine::Host& host, ReplayRows input);
   /// No request will issue before that cycle any more. Must not go backwards.
   void retire(std::uint64_t cycle);
 
@@ -40,6 +45,12 @@ class RequestMemory {
       return (ps * mhz + 999'999) / 1'000'000;
     }
   };
+
+  /// A request that is wanted at `ps`, and whose target answers with the time when it is done if
+  /// the request is there at some time, all in ps.
+  template <typename Target>
+  std::uint64_t pass(bool write, std::uint64_t bytes, std::uint64_t ps, const Target& target);
+  std::uint64_t access(bool write, std::uint64_t address, std::uint64_t bytes, std::uint64_t ps);
 
   Edges core_, bus_;
   std::uint64_t width_, request_latency_, response_latency_;
@@ -61,8 +72,8 @@ class RequestPort {
   /// Cycle in which the next request finds a slot.
   [[nodiscard]] std::uint64_t find_slot() {
     if (!in_order_) {
-      slot_ = static_cast<std::size_t>(std::min_element(done_.begin(), done_.end()) -
-                                       done_.begin());
+      slot_ =
+          static_cast<std::size_t>(std::min_element(done_.begin(), done_.end()) - done_.begin());
     }
     return std::max(next_issue_, done_[slot_]);
   }
