@@ -73,7 +73,8 @@ class PlanSearch {
   void weigh_close_calls();
   void weigh_ahead();
   void search_again();
-  /// Whether the best plans are judged by request, so that those hardly behind the best matter, too.
+  /// Whether the best plans are judged by request, so that those hardly behind the best matter,
+  /// too.
   [[nodiscard]] bool has_finals(const PlanReplay& expected) const;
   void keep(Plan plan, PlanReplay expected);
   void judge_by_requests();
@@ -97,7 +98,8 @@ class PlanSearch {
   TilingChoice choice_;
   std::vector<Plan> drafts_;
   std::vector<Plan> plans_;  ///< those with chosen tilings, the best first
-  /// Of cycles: a plan that takes longer is no candidate, and a draft not worth choosing tilings for.
+  /// Of cycles: a plan that takes longer is no candidate, and a draft not worth choosing tilings
+  /// for.
   std::uint64_t limit_ = UINT64_MAX, draft_limit_ = UINT64_MAX;
 };
 
