@@ -11,22 +11,15 @@
 #include <systemc>
 #include <vector>
 
-#include "analysis/bound/lower_bound.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "bench/cpu_time.h"
-#include "bench/double_buffers.h"
 #include "bench/doublings.h"
 #include "bench/mapping_grid.h"
+#include "bench/mapping_run.h"
 #include "bench/spread.h"
-#include "mapper/mapping.h"
 #include "testbench/common/progress.h"
 #include "testbench/common/side_by_side.h"
-#include "testbench/network/run_subject.h"
-#include "testbench/report/measurement.h"
 #include "testbench/report/plot.h"
-#include "testbench/run/rtl_blocks.h"
-#include "testbench/run/simulation.h"
 
 namespace systole::bench {
 namespace {
@@ -42,57 +35,6 @@ struct Options {
   std::string network, csv, plots;
   bool pairs = false, json = false;
 };
-
-/// One simulation without values, in this process. {"unfit": why} for a machine that cannot run it.
-ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t layers) {
-  testbench::RunRequest request;
-  request.model = network.model;
-  request.limit = network.past == 0 ? 1 : 0;  // of a decoder the length says it
-  request.functional = false;
-  if (network.model != "vit65" && layers != 0) request.size.layers = layers;
-  if (network.length != 0) request.size.length = network.length;
-  request.size.decode = network.past != 0;
-  if (network.past != 0) request.size.past = network.past;
-  try {
-    const testbench::RunSubject subject(request, machine);
-    const double before = cpu_seconds();
-    static_cast<void>(mapper::map_graph(subject.graph(), machine));
-    const double mapping_seconds = cpu_seconds() - before;
-    // Of a decoder this is the step's program, which is placed as those of other steps are.
-    const mapper::Mapping& mapping = subject.mapping();
-    testbench::SimulationOptions simulation;
-    simulation.functional = false;
-    simulation.next_step = subject.next_step();
-    testbench::RtlReport rtl;
-    const testbench::Measurement measurement =
-        testbench::measure(machine, network.label, subject.macs(), simulation,
-                           testbench::simulate(subject.graph(), subject.mapping(), machine,
-                                               testbench::make_engines(machine, {}, rtl),
-                                               subject.inputs(), simulation));
-    double expected = 0, expected_bytes = 0;
-    for (const mapper::Tiling& tiling : mapping.tilings) {
-      expected += static_cast<double>(tiling.cycles);
-      expected_bytes += static_cast<double>(tiling.load_bytes);
-    }
-    std::uint64_t loaded = 0;
-    for (const hw::Command& command : mapping.program.commands) {
-      if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
-        const hw::ReadRows read = hw::read_rows(*load);
-        loaded += read.rows * read.bytes;
-      }
-    }
-    return {{"cycles", measurement.mean_cycles()},
-            {"bound", measurement.bound()},
-            {"bound_by", analysis::lower_bound(subject.graph(), machine).bound_by()},
-            {"expected_cycles", expected},
-            {"expected_loads", expected_bytes},
-            {"loads", loaded},
-            {"mapping_seconds", mapping_seconds},
-            {"double_buffers", holds_double_buffers(subject.graph(), machine)}};
-  } catch (const hw::InputError& error) {
-    return {{"unfit", error.what()}};
-  }
-}
 
 /// The first of every `n` machines, or with `pairs` of every `n` bases, with what is doubled of it.
 std::vector<GridMachine> every(const std::vector<GridMachine>& grid, std::size_t n, bool pairs) {
@@ -122,7 +64,7 @@ class MappingBench {
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         batch.add(results_[n][i], [this, n, i] {
-          return run_one(networks_[n], grid_[i].machine, options_.layers);
+          return run_mapping(networks_[n], grid_[i].machine, options_.layers);
         });
       }
     }
@@ -231,7 +173,8 @@ class MappingBench {
     std::string text =
         "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
         "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
-        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by,double_buffers,over_base\n";
+        "expected_cycles,loads,expected_loads,mapping_seconds,simulation_seconds,by_chunk,"
+        "by_chunk_seconds,by_request,by_request_seconds,bound_by,double_buffers,over_base\n";
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
@@ -244,8 +187,9 @@ class MappingBench {
               m.dma.outstanding_reads, m.postop.lanes}) {
           text += "," + std::to_string(key);
         }
-        for (const char* name :
-             {"cycles", "bound", "expected_cycles", "loads", "expected_loads", "mapping_seconds"}) {
+        for (const char* name : {"cycles", "bound", "expected_cycles", "loads", "expected_loads",
+                                 "mapping_seconds", "simulation_seconds", "by_chunk",
+                                 "by_chunk_seconds", "by_request", "by_request_seconds"}) {
           text += "," + (result.contains("unfit") ? "" : result.at(name).dump());
         }
         text += "," + result.value("bound_by", "");

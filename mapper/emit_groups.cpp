@@ -80,7 +80,7 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   count_loads(mapping);
 
   mapping.image = std::move(constants.pieces());
-  mapping.program_address = round_up(constants.end(), 4096);
+  mapping.program_address = constants.program_address();
   for (const hw::LayerMask& mask : mapping.program.masks) {
     mapping.image.push_back({mask.address, mask.bytes, true});
   }

@@ -93,7 +93,8 @@ class PlanReplayer {
  public:
   PlanReplayer(const model::Graph& graph, const hw::Machine& machine,
                const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
-               const Placement& placement, TilingChoice& choice, const FixedTilings& fixed)
+               const Placement& placement, TilingChoice& choice, const FixedTilings& fixed,
+               Replay::Service service)
       : machine_(machine),
         groups_(groups),
         pipelines_(pipelines),
@@ -102,7 +103,7 @@ class PlanReplayer {
         fixed_(fixed),
         constants_(placement.dram_end, false),
         emitter_({graph, machine, placement, constants_, program_}),
-        replay_(machine),
+        replay_(machine, service),
         ends_(groups.size()) {
     for (const Pipeline& pipeline : pipelines) {
       const Group& group = groups[pipeline.first];
@@ -156,7 +157,45 @@ class PlanReplayer {
     return std::move(result_);
   }
 
+  PlanReplay run_as_chosen(const PlanReplay& chosen, std::uint64_t limit) {
+    for (std::size_t i = 0; i < pipelines_.size(); ++i) {
+      const Pipeline& pipeline = pipelines_[i];
+      for (std::size_t g = pipeline.first; g < pipeline.end(); ++g) ends_[g].op = g;
+      if (!groups_[pipeline.first].is_tiled()) {
+        emit_whole(emitter_.target(), groups_[pipeline.first]);
+        continue;
+      }
+      for (std::size_t g = 0; g < tiled_[i].groups.size(); ++g) {
+        tiled_[i].groups[g].tiling = chosen.tilings[pipeline.first + g];
+      }
+      emitter_.emit(pipeline, tiled_[i].groups);
+    }
+    program_.commands.emplace_back();  // kEnd
+    replay_.place_program(constants_.program_address());
+    const model::Graph& graph = emitter_.target().graph;
+    for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+      const model::Tensor& tensor = graph.tensors[id];
+      if (tensor.kind != model::Tensor::Kind::kInput) continue;
+      const Location& at = placement_.tensors[id];
+      replay_.write_input({at.address, at.pitch, tensor.bytes() / tensor.rows, 0, tensor.rows});
+      break;
+    }
+    const std::size_t count = program_.commands.size();
+    for (std::size_t first = 0; first < count; first += kAtOnce) {
+      replay_.run(program_, first, std::min(first + kAtOnce, count));
+      if (replay_.dispatch() - replay_.begin() < limit) continue;
+      result_.given_up = true;
+      return std::move(result_);
+    }
+    result_.tilings = chosen.tilings;
+    result_.replayed = pipelines_.size();
+    finish();
+    return std::move(result_);
+  }
+
  private:
+  static constexpr std::size_t kAtOnce = 64;  ///< commands, between looks at the limit
+
   /// An operator's end: that of an operator of the replay, or of a group before, and so many cycles
   /// later.
   struct End {
@@ -271,7 +310,7 @@ class PlanReplayer {
   void finish() {
     replay_.finish();
     std::vector<std::uint64_t> ends(groups_.size(), 0);
-    std::uint64_t before = 0;
+    std::uint64_t before = replay_.begin();
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const End& end = ends_[g];
       const std::vector<std::uint64_t>& replayed = replay_.operator_ends();
@@ -284,7 +323,7 @@ class PlanReplayer {
       result_.tilings[g].cycles = now - before;
       before = now;
     }
-    result_.cycles = before;
+    result_.cycles = before - replay_.begin();
   }
 
   const hw::Machine& machine_;
@@ -312,8 +351,18 @@ PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
                        const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
                        const Placement& placement, TilingChoice& choice, Repeats repeats,
                        std::uint64_t limit, const FixedTilings& fixed) {
-  return PlanReplayer(graph, machine, groups, pipelines, placement, choice, fixed)
+  return PlanReplayer(graph, machine, groups, pipelines, placement, choice, fixed,
+                      Replay::Service::kChunks)
       .run(repeats, limit);
+}
+
+PlanReplay replay_requests(const model::Graph& graph, const hw::Machine& machine,
+                           const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
+                           const Placement& placement, TilingChoice& choice,
+                           const PlanReplay& chosen, std::uint64_t limit) {
+  return PlanReplayer(graph, machine, groups, pipelines, placement, choice, {},
+                      Replay::Service::kRequests)
+      .run_as_chosen(chosen, limit);
 }
 
 std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,

@@ -46,6 +46,15 @@ using FixedTilings = std::vector<std::optional<Tiling>>;
                                      std::uint64_t limit = UINT64_MAX,
                                      const FixedTilings& fixed = {});
 
+/// The same program with the tilings of `chosen`, as a whole and request by request, which takes
+/// several times as long. Replay::knows_requests() has to hold.
+[[nodiscard]] PlanReplay replay_requests(const model::Graph& graph, const hw::Machine& machine,
+                                         const std::vector<Group>& groups,
+                                         const std::vector<Pipeline>& pipelines,
+                                         const Placement& placement, TilingChoice& choice,
+                                         const PlanReplay& chosen,
+                                         std::uint64_t limit = UINT64_MAX);
+
 /// The groups of a pipeline of groups that the emitter tiles, without their tilings.
 [[nodiscard]] std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,
                                                 const hw::Machine& machine,

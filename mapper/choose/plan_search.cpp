@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "mapper/fuse/split_norms.h"
+#include "mapper/replay/replay.h"
 #include "mapper/tile/objective.h"
 
 namespace systole::mapper {
@@ -57,6 +58,13 @@ constexpr std::size_t kWays = 5;
 /// How many of the best plans are tried with close calls of the fusion made otherwise; without
 /// drafts, and with other tensors on chip.
 constexpr std::size_t kRefined = 2;
+
+/// At most so many plans, that take so many times as long as the best one, are judged request by
+/// request, if they load so little: of vit65 a replay by request takes 2 % of the time of its
+/// mapping.
+constexpr std::size_t kFinalists = 6;
+constexpr double kWorthJudging = 1.015;
+constexpr std::uint64_t kMostRequests = 30'000;
 
 bool is_plan_at_bound(const Plan& plan) {
   const PlanReplay& expected = plan.expected;
@@ -249,12 +257,29 @@ void PlanSearch::weigh(std::size_t most, const Wanted& is_wanted) {
       if (&one == &drafts_.front()) throw;
       continue;
     }
-    if (plan.expected.given_up) continue;
-    if (wants_cycles_) limit_ = std::min(limit_, plan.expected.cycles);
-    plan.value = value_of(plan, machine_.mapper);
-    plans_.push_back(std::move(plan));
+    PlanReplay expected = std::move(plan.expected);
+    if (!expected.given_up) keep(std::move(plan), std::move(expected));
   }
   sort_plans();
+}
+
+bool PlanSearch::has_finals(const PlanReplay& expected) const {
+  if (!drafts_first_ || !wants_cycles_ || !Replay::knows_requests(machine_)) return false;
+  std::uint64_t bytes = 0;
+  for (const Tiling& tiling : expected.tilings) bytes += tiling.load_bytes;
+  return bytes <= kMostRequests * machine_.dma.request_bytes;
+}
+
+/// One more plan. Those that will not be judged again are worse if they are later.
+void PlanSearch::keep(Plan plan, PlanReplay expected) {
+  if (wants_cycles_) {
+    const double worth = has_finals(expected) ? kWorthJudging : 1;
+    const double late = worth * static_cast<double>(expected.cycles);
+    limit_ = std::min(limit_, static_cast<std::uint64_t>(late));
+  }
+  plan.expected = std::move(expected);
+  plan.value = value_of(plan, machine_.mapper);
+  plans_.push_back(std::move(plan));
 }
 
 /// Copies: more plans will come, and be sorted.
@@ -322,16 +347,38 @@ void PlanSearch::weigh_ahead() {
 void PlanSearch::search_again() {
   choice_.search_all(true);
   const double worth = plans_.empty() ? 0 : kWorthSearching * plans_.front().value;
-  for (std::size_t i = 0; i < std::min(drafts_first_ ? kRefined : 0, plans_.size()); ++i) {
-    Plan& plan = plans_[i];
+  for (const Plan& plan : drafts_first_ ? best_ways() : std::vector<Plan>()) {
     if (plan.value > worth) continue;
     PlanReplay again = replay(plan, Repeats::kTakenOver, limit_);
-    if (again.given_up || again.cycles >= plan.expected.cycles) continue;
-    if (wants_cycles_) limit_ = std::min(limit_, again.cycles);
-    plan.expected = std::move(again);
-    plan.value = value_of(plan, machine_.mapper);
+    const bool is_same = std::equal(again.tilings.begin(), again.tilings.end(),
+                                    plan.expected.tilings.begin(), same_tiles);
+    if (!again.given_up && !is_same) keep(plan, std::move(again));
   }
   sort_plans();
+}
+
+/// The plans that may be the best, as a whole and request by request.
+void PlanSearch::judge_by_requests() {
+  if (!has_finals(plans_.front().expected)) return;
+  const double worth = kWorthJudging * plans_.front().value;
+  std::vector<Plan> judged;
+  std::uint64_t limit = UINT64_MAX;
+  for (std::size_t i = 0; i < std::min(kFinalists, plans_.size()); ++i) {
+    Plan& plan = plans_[i];
+    if (plan.value > worth) break;
+    PlanReplay expected =
+        replay_requests(*plan.fused->graph, machine_, plan.fused->fusion.groups, plan.pipelines,
+                        plan.placement, choice_, plan.expected, limit);
+    if (expected.given_up) continue;
+    limit = std::min(limit, expected.cycles);
+    plan.expected = std::move(expected);
+    plan.value = value_of(plan, machine_.mapper);
+    judged.push_back(plan);
+  }
+  // The others stay behind them: they may take less DRAM.
+  std::stable_sort(judged.begin(), judged.end(),
+                   [](const Plan& a, const Plan& b) { return a.value < b.value; });
+  plans_.insert(plans_.begin(), judged.begin(), judged.end());
 }
 
 const std::vector<Plan>& PlanSearch::run() {
@@ -340,6 +387,7 @@ const std::vector<Plan>& PlanSearch::run() {
   weigh_close_calls();
   weigh_ahead();
   search_again();
+  judge_by_requests();
   return plans_;
 }
 

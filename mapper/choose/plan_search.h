@@ -73,6 +73,11 @@ class PlanSearch {
   void weigh_close_calls();
   void weigh_ahead();
   void search_again();
+  /// Whether the best plans are judged by request, so that those hardly behind the best matter,
+  /// too.
+  [[nodiscard]] bool has_finals(const PlanReplay& expected) const;
+  void keep(Plan plan, PlanReplay expected);
+  void judge_by_requests();
   [[nodiscard]] PlanReplay replay(const Plan& plan, Repeats repeats, std::uint64_t limit);
   [[nodiscard]] bool is_at_bound(const std::vector<Plan>& plans);
   [[nodiscard]] std::vector<Plan> best_ways() const;
@@ -93,7 +98,8 @@ class PlanSearch {
   TilingChoice choice_;
   std::vector<Plan> drafts_;
   std::vector<Plan> plans_;  ///< those with chosen tilings, the best first
-  /// Of cycles: a plan that takes longer is worse, and a draft not worth choosing tilings for.
+  /// Of cycles: a plan that takes longer is no candidate, and a draft not worth choosing tilings
+  /// for.
   std::uint64_t limit_ = UINT64_MAX, draft_limit_ = UINT64_MAX;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/round.h"
 #include "hw/program/program.h"
 #include "mapper/place/placement.h"
 
@@ -26,6 +27,8 @@ class ConstantImage {
                 std::uint32_t pitch);
 
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  /// Where the program is, after all of it.
+  [[nodiscard]] std::uint64_t program_address() const noexcept { return round_up(end_, 4096); }
   [[nodiscard]] bool with_contents() const noexcept { return with_contents_; }
   [[nodiscard]] hw::MemoryImage& pieces() noexcept { return pieces_; }
 

@@ -14,6 +14,9 @@ std::size_t power_at_least(std::size_t value) {
   return power;
 }
 
+/// Uses of an on-chip memory that are kept: of chunks, and of single rows.
+constexpr std::size_t kKeptUses = 64, kKeptRows = 8192;
+
 /// Numbers whose times are kept, far more than are ever in flight.
 constexpr std::size_t kKeptTimes = 128;
 
@@ -54,18 +57,25 @@ Replay::Queue::Queue(std::uint32_t station)
       released(completed.size()),
       taken(completed.size()) {}
 
-Replay::Replay(const hw::Machine& machine)
+Replay::Replay(const hw::Machine& machine, Service service)
     : machine_(machine),
       memory_(machine),
       fetch_port_(machine.dma.outstanding_reads),
       load_port_(machine.dma.outstanding_reads, true),
       write_port_(machine.dma.outstanding_writes, true),
       read_port_(machine.dma.outstanding_reads, true),
-      scratchpad_(machine.scratchpad),
-      accumulator_(machine.accumulator),
+      scratchpad_(machine.scratchpad, service == Service::kChunks ? kKeptUses : kKeptRows),
+      accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},
-      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {}
+      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {
+  if (service == Service::kRequests) requests_.emplace(machine);
+}
+
+bool Replay::knows_requests(const hw::Machine& machine) {
+  return RequestMemory::models(machine) && machine.attention.lines == 0 &&
+         machine.unroller.loops == 0;
+}
 
 void Replay::run(const hw::Program& program, std::size_t first, std::size_t last) {
   if (ends_.size() < program.operators.size()) ends_.resize(program.operators.size(), 0);
@@ -132,6 +142,17 @@ bool Replay::step() {
       horizon = std::min(horizon, queue.time);
     }
   }
+  if (requests_) {
+    const ReplayRequests::Reader& reader = requests_->reader;
+    const double reads = reader.is_active ? reader.time : kNever;
+    if (reads <= earliest) {
+      if (reads >= std::min(fetch_due_, kNever)) return false;
+      step_reader(std::min(earliest, fetch_due_));
+      return true;
+    }
+    horizon = std::min(horizon, reads);
+    if (unit != kQueues) requests_->memory.retire(static_cast<std::uint64_t>(earliest));
+  }
   if (unit == kQueues || earliest >= std::min(fetch_due_, kNever)) return false;
   act(unit, horizon);
   return true;
@@ -151,23 +172,30 @@ void Replay::fetch(std::size_t commands) {
   fetched_ += commands;
 }
 
+void Replay::fetch_chunk(const hw::Program& program, std::size_t index) {
+  const std::size_t chunk = machine_.core.fetch_commands;
+  if (commands_ % chunk != 0 || boundary_ == commands_ + 1) return;
+  // What happens before the fetch that dispatch waits for takes the memory before it.
+  fetch_due_ = std::max(static_cast<double>(dispatch_), arrival_);
+  while (step()) {
+  }
+  if (fetched_ == commands_) fetch(std::min(chunk, program.commands.size() - index));
+  dispatch_ = std::max(dispatch_, static_cast<std::uint64_t>(arrival_));
+  if (program.commands.size() - index > chunk) {
+    fetch(std::min(chunk, program.commands.size() - index - chunk));
+  }
+  boundary_ = commands_ + 1;
+  fetch_due_ = kNever;
+}
+
 // False: something has to end first.
 bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   const hw::Command& command = program.commands[index];
-  const std::size_t chunk = machine_.core.fetch_commands;
-  // The host sends what a core with an unroller runs.
-  if (machine_.unroller.loops == 0 && commands_ % chunk == 0 && boundary_ != commands_ + 1) {
-    // What happens before the fetch that dispatch waits for takes the memory before it.
-    fetch_due_ = std::max(static_cast<double>(dispatch_), arrival_);
-    while (step()) {
-    }
-    if (fetched_ == commands_) fetch(std::min(chunk, program.commands.size() - index));
-    dispatch_ = std::max(dispatch_, static_cast<std::uint64_t>(arrival_));
-    if (program.commands.size() - index > chunk) {
-      fetch(std::min(chunk, program.commands.size() - index - chunk));
-    }
-    boundary_ = commands_ + 1;
-    fetch_due_ = kNever;
+  if (requests_) {
+    wait_for_command(program, index);
+  } else if (machine_.unroller.loops == 0) {
+    // The host sends what a core with an unroller runs.
+    fetch_chunk(program, index);
   }
   if (!issue(command)) return false;
   if (command.opcode() == hw::Opcode::kHost) return dispatch_host(command, program);
@@ -300,7 +328,7 @@ void Replay::act(std::size_t unit, double horizon) {
     const ReplayWork& work = queue.work(queue.ended);
     queue.taken[queue.ended & (queue.taken.size() - 1)] = std::max(queue.free, work.dispatched);
     if (unit == kLoad) {
-      begin_load(queue);
+      requests_ ? begin_load_requests(queue) : begin_load(queue);
     } else if (unit == kCompute) {
       begin_matmul(queue);
       return;
@@ -310,11 +338,11 @@ void Replay::act(std::size_t unit, double horizon) {
     }
   }
   if (unit == kLoad) {
-    step_load(queue, horizon);
+    requests_ ? step_load_requests(queue, horizon) : step_load(queue, horizon);
   } else if (unit == kCompute) {
     end_matmul(queue);
   } else {
-    step_store(queue);
+    step_store(queue, horizon);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -11,6 +12,7 @@
 #include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_loops.h"
 #include "mapper/replay/replay_memory.h"
+#include "mapper/replay/replay_requests.h"
 #include "mapper/replay/replay_work.h"
 
 namespace systole::mapper {
@@ -19,18 +21,33 @@ namespace systole::mapper {
 /// timing of tlm/ without SystemC and without single requests to memory.
 ///
 /// Dispatch, reservation stations, hazards and the units follow their contracts, command by
-/// command. Memory is served by the chunk (mapper/replay/replay_memory.h), in the order of time.
+/// command. Memory is served by the chunk (mapper/replay/replay_memory.h), in the order of time, or
+/// for several times the effort request by request (mapper/replay/request_memory.h).
 ///
 /// A copy continues as the original does, so that many programs can be tried after one state. It
 /// keeps nothing of the programs it has seen.
 ///
-/// Not modelled: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
-/// a DMA port come free in the order of issue, attention takes the cycles that were announced,
-/// an encoder holds up rows by its mean interval, and the runs of a window are all alike.
+/// Not modelled by the chunk: an L2 cache is its latency alone, the walks of a TLB read an idle
+/// memory, slots of a DMA port come free in the order of issue, attention takes the cycles that
+/// were announced, an encoder holds up rows by its mean interval, and the runs of a window are all
+/// alike. By request the last two, and that a core waits with a chain until it has a place for it.
 class Replay {
  public:
-  explicit Replay(const hw::Machine& machine);
+  enum class Service : std::uint8_t { kChunks, kRequests };
 
+  explicit Replay(const hw::Machine& machine, Service service = Service::kChunks);
+
+  /// Whether a replay by request knows all that is between the units and memory, and the units:
+  /// no L2 cache, TLB, attention engines, unroller.
+  [[nodiscard]] static bool knows_requests(const hw::Machine& machine);
+
+  /// The address in DRAM of the program. It is used by request alone.
+  void place_program(std::uint64_t address) noexcept { program_address_ = address; }
+  /// The core starts when the host has written the rows of an input. It is used by request alone,
+  /// before any command.
+  void write_input(const ReplayRows& input);
+  /// Cycle in which the core started.
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
   /// Cycles that the next attention commands take each.
   void expect_attention(std::uint64_t cycles) noexcept { attention_ = cycles; }
   /// Commands [first, last) of the program, after all that was replayed so far. They need not have
@@ -104,6 +121,7 @@ class Replay {
   [[nodiscard]] bool issue(const hw::Command& command);
   /// Of the youngest command of a unit.
   void find_hazards(std::size_t unit);
+  void fetch_chunk(const hw::Program& program, std::size_t index);
   void fetch(std::size_t commands);
   /// Cycle in which the unit takes its next command up, kNever if that is not known yet.
   [[nodiscard]] double start_of(const Queue& queue) const;
@@ -120,19 +138,39 @@ class Replay {
   void begin_matmul(Queue& queue);
   void end_matmul(Queue& queue);
   void begin_store(Queue& queue);
-  void step_store(Queue& queue);
+  void step_store(Queue& queue, double horizon);
   void store_rows(Queue& queue, ReplayWork& work);
   void store_columns(Queue& queue, ReplayWork& work);
   void end_store(Queue& queue);
   void fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before, unsigned half);
 
+  // The same by request.
+  void begin_fetch(const hw::Program& program, std::size_t index);
+  void wait_for_command(const hw::Program& program, std::size_t index);
+  void read_chains(double horizon);
+  void step_reader(double horizon);
+  template <typename OnRow>
+  bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
+                double horizon, const OnRow& on_row);
+  void begin_load_requests(Queue& queue);
+  void step_load_requests(Queue& queue, double horizon);
+  void load_row(ReplayWork& work, std::uint64_t arrived);
+  void begin_store_requests(Queue& queue);
+  void step_store_requests(Queue& queue, double horizon);
+  bool asks_for_operands(Queue& queue, ReplayWork& work);
+  void next_operand(const ReplayWork& work);
+  void advance_row(const ReplayWork& work);
+  void deliver_rows(ReplayWork& work);
+
   hw::Machine machine_;
   ReplayMemory memory_;
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
   ReplayBanks scratchpad_, accumulator_;
+  std::optional<ReplayRequests> requests_;  ///< of a replay by request
   std::array<Queue, kQueues> queues_;
   std::shared_ptr<ReplayLoops> loops_;  ///< nullptr: the machine has no unroller
   std::vector<std::uint64_t> ends_;
+  std::uint64_t program_address_ = 0, begin_ = 0;
   std::uint64_t attention_ = 0;
   std::uint64_t commands_ = 0;  ///< dispatched so far
   std::uint64_t dispatch_ = 0;  ///< cycle of the last dispatch

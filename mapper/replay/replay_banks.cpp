@@ -32,11 +32,12 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
   if (lowest > highest) return 0;
   if (yields) {
     // The newest first: those before one that all end too early do, too.
-    const std::uint64_t oldest = count_ - std::min<std::uint64_t>(count_, kUses);
-    for (std::uint64_t i = count_; i > oldest && until_[(i - 1) % kUses] > from; --i) {
-      const Banks& banks = banks_of_[(i - 1) % kUses];
-      if (banks.first > highest || banks.last < lowest) continue;
-      const Use& use = uses_[(i - 1) % kUses];
+    const std::uint64_t oldest = count_ - std::min<std::uint64_t>(count_, records_.size());
+    for (std::uint64_t i = count_; i > oldest; --i) {
+      const Record& record = records_[(i - 1) & (records_.size() - 1)];
+      if (record.until <= from) break;
+      if (record.first_bank > highest || record.last_bank < lowest) continue;
+      const Use& use = record.use;
       const std::uint64_t begin = std::max(from, use.from);
       const std::uint64_t end = std::min(to, use.to);
       if (begin >= end) continue;
@@ -45,8 +46,8 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
         const bool whole = begin == use.from && end == use.to;
         wanted[bank] += whole ? share : share * (end - begin) / (use.to - use.from);
       };
-      if (banks.first == banks.last) {
-        add(banks.first, use.words);
+      if (record.first_bank == record.last_bank) {
+        add(record.first_bank, use.words);
       } else {
         hw::for_each_bank(bank_bytes_, use.begin, use.end, use.words, add);
       }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "hw/machine/machine.h"
 
@@ -12,10 +14,12 @@ namespace systole::mapper {
 /// has to wait: tlm/core/banked_sram.h for a replay. Keeps the newest records alone.
 class ReplayBanks {
  public:
-  explicit ReplayBanks(const hw::Machine::Sram& sram)
+  /// `kept`: records, a power of two.
+  ReplayBanks(const hw::Machine::Sram& sram, std::size_t kept)
       : ports_(sram.ports),
         banks_(sram.banks),
-        bank_bytes_(std::uint64_t{sram.kib} * 1024 / sram.banks) {}
+        bank_bytes_(std::uint64_t{sram.kib} * 1024 / sram.banks),
+        records_(kept) {}
 
   /// `words` accesses, spread over the addresses [begin, end) and the cycles [from, to).
   struct Use {
@@ -24,13 +28,13 @@ class ReplayBanks {
   };
   void record(const Use& use) {
     if (use.words == 0 || use.begin >= use.end) return;
-    const std::uint64_t number = count_++ % kUses;
-    Use& slot = uses_[number];
-    slot = use;
-    if (slot.to <= slot.from) slot.to = slot.from + 1;
-    latest_ = std::max(latest_, slot.to);
-    until_[number] = latest_;
-    banks_of_[number] = {slot.begin / bank_bytes_, (slot.end - 1) / bank_bytes_};
+    Record& record = records_[count_++ & (records_.size() - 1)];
+    record.use = use;
+    if (use.to <= use.from) record.use.to = use.from + 1;
+    latest_ = std::max(latest_, record.use.to);
+    record.until = latest_;
+    record.first_bank = use.begin / bank_bytes_;
+    record.last_bank = (use.end - 1) / bank_bytes_;
   }
   /// Cycles beyond `to` that the most wanted bank needs for `demands` (their cycles do not count)
   /// and, with `yields`, for what was recorded in [from, to).
@@ -38,18 +42,17 @@ class ReplayBanks {
                                        std::uint64_t to, bool yields) const;
 
  private:
-  static constexpr unsigned kUses = 64;
   static constexpr unsigned kMostBanks = 64;
+  struct Record {
+    Use use;
+    std::uint64_t until = 0;  ///< end of all uses up to it
+    std::uint64_t first_bank = 0, last_bank = 0;
+  };
 
   std::uint64_t ports_, banks_, bank_bytes_;
   std::uint64_t count_ = 0;
-  std::array<Use, kUses> uses_{};
-  std::uint64_t latest_ = 0;                  ///< end of all uses so far
-  std::array<std::uint64_t, kUses> until_{};  ///< by use: end of all up to it
-  struct Banks {
-    std::uint64_t first = 0, last = 0;
-  };
-  std::array<Banks, kUses> banks_of_{};  ///< by use
+  std::vector<Record> records_;
+  std::uint64_t latest_ = 0;  ///< end of all uses so far
 };
 
 }  // namespace systole::mapper

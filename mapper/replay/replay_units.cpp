@@ -150,6 +150,7 @@ void Replay::begin_store(Queue& queue) {
   row_ = 0;
   columns_.left = 0;
   queue.phase = Phase::kRows;
+  if (requests_) return begin_store_requests(queue);
   const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalfRows;
   for (unsigned half = 0; half < 2; ++half) fetch_operands(work, block, started, half);
   queue.time = store_now_;
@@ -177,12 +178,13 @@ void Replay::fetch_operands(ReplayWork& work, std::uint64_t rows, double not_bef
   operands_at_[half] = at;
 }
 
-void Replay::step_store(Queue& queue) {
+void Replay::step_store(Queue& queue, double horizon) {
   ReplayWork& work = queue.work(queue.ended);
   if (queue.phase == Phase::kDrain) {
     end_store(queue);
     return;
   }
+  if (requests_) return step_store_requests(queue, horizon);
   if (work.opcode == hw::Opcode::kMove && work.operands == 0) {
     const double begin = row_done_;
     row_done_ += static_cast<double>(work.m * work.per_row);

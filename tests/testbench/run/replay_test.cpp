@@ -9,8 +9,11 @@
 
 #include "bench/mapping_grid.h"
 #include "hw/description/machine_file.h"
+#include "mapper/program_file.h"
 #include "support/network/encoder_run.h"
 #include "support/tlm/systemc_test.h"
+#include "testbench/network/tensors.h"
+#include "testbench/run/simulation.h"
 
 /// The mapper's replay of a program against its simulation.
 namespace systole::testbench {
@@ -28,17 +31,28 @@ double deviation(std::uint64_t expected, std::uint64_t found) {
   return static_cast<double>(expected) / static_cast<double>(found) - 1.0;
 }
 
+/// A replay by request of a whole program after the host has written these rows.
+std::uint64_t by_request(const mapper::Mapping& mapping, const hw::Machine& machine,
+                         const mapper::ReplayRows& input) {
+  mapper::Replay replay(machine, mapper::Replay::Service::kRequests);
+  replay.place_program(mapping.program_address);
+  replay.write_input(input);
+  replay.run(mapping.program, 0, mapping.program.commands.size());
+  return replay.finish() - replay.begin();
+}
+
 class ReplayTest : public test::SystemCTest {};
 
 TEST_F(ReplayTest, CyclesOfOperatorsAddUpToThoseOfTheProgram) {
   const Workload workload = test::encoder_workload({1, 64, 2, 128}, 40, 1);
   const hw::Machine machine = hw::find_machine("transformer");
   const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
-  mapper::Replay replay(machine);
-  replay.run(mapping.program, 0, mapping.program.commands.size());
+  const mapper::TensorPlace input =
+      mapper::place_of(workload.graph, mapping, input_tensor(workload.graph));
   EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
-  // A replay by the pipeline fetches no commands ahead of the next one.
-  EXPECT_LT(std::abs(deviation(mapping.expected_cycles, replay.end())), 0.01);
+  EXPECT_EQ(
+      by_request(mapping, machine, {input.address, input.pitch, input.row_bytes(), 0, input.rows}),
+      mapping.expected_cycles);
 }
 
 // Layers that repeat those before are not replayed.
@@ -117,6 +131,47 @@ TEST_F(ReplayTest, ComesCloseToTheSimulationOnRandomMachines) {
   EXPECT_GT(plain.count, 20);
   EXPECT_LT(plain.mean(), 0.05);
   EXPECT_LT(others.mean(), 0.2);
+}
+
+TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
+  const Workload workload = test::encoder_workload({1, 96, 3, 192}, 61, 1);
+  test::Random random(3);
+  Deviations any, grid;
+  while (any.count < 10) {
+    const auto [machine, mapping] = test::random_fit(random, workload.graph);
+    if (!mapper::Replay::knows_requests(machine)) continue;
+    any.add(deviation(by_request(mapping, machine, {}), workload.cycles(mapping, machine)));
+  }
+  std::mt19937_64 draws(7);
+  while (grid.count < 10) {
+    const hw::Machine machine = bench::draw_base(draws);
+    if (!bench::is_valid(machine)) continue;
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    grid.add(deviation(by_request(mapping, machine, {}), workload.cycles(mapping, machine)));
+  }
+  EXPECT_LT(any.worst, 0.01);
+  EXPECT_LT(any.mean(), 0.001);
+  EXPECT_LT(grid.worst, 0.01);
+  EXPECT_LT(grid.mean(), 0.001);
+}
+
+// With its input, and the rows of DRAM that the host leaves open.
+TEST_F(ReplayTest, AMapperExpectsOfASmallNetworkWhatItsSimulationTakes) {
+  const Workload workload = test::encoder_workload({1, 96, 3, 192}, 61, 1);
+  std::mt19937_64 draws(9);
+  testbench::SimulationOptions options;
+  options.functional = false;
+  Deviations deviations;
+  while (deviations.count < 10) {
+    const hw::Machine machine = bench::draw_base(draws);
+    if (!bench::is_valid(machine)) continue;
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
+    deviations.add(deviation(mapping.expected_cycles,
+                             workload.simulate(mapping, machine, options).cycles.front()));
+  }
+  EXPECT_LT(deviations.worst, 0.01);
+  EXPECT_LT(deviations.mean(), 0.001);
 }
 
 }  // namespace

@@ -1,0 +1,326 @@
+#include "mapper/replay/replay_requests.h"
+
+#include <algorithm>
+
+#include "base/round.h"
+#include "hw/program/bank_words.h"
+#include "hw/program/program_fetch.h"
+#include "hw/program/program_image.h"
+#include "mapper/replay/replay.h"
+
+/// What a replay by request does otherwise: request by request as tlm/dma/request_dma.h, row by row
+/// as tlm/core/load_unit.h and store_unit.h.
+namespace systole::mapper {
+namespace {
+
+constexpr std::uint64_t kHalf = hw::kOperandRows / 2;
+
+/// A unit's rows of one of its tiles in DRAM, from row `first` on.
+ReplayRows rows_from(const ReplayRows& all, std::uint64_t first, std::uint64_t rows) {
+  return {all.address + first * all.pitch, all.pitch, all.bytes, 0, rows};
+}
+
+}  // namespace
+
+void Replay::write_input(const ReplayRows& input) {
+  if (!requests_) return;
+  dispatch_ = begin_ = requests_->memory.start(machine_.host, input);
+}
+
+// The next chunk of commands. The header comes with the first one.
+void Replay::begin_fetch(const hw::Program& program, std::size_t index) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  if (reader.header.commands != program.commands.size() ||
+      reader.header.chains != program.chains.size()) {
+    reader.header = hw::header_of(program);
+  }
+  reader.first = fetched_;
+  reader.count =
+      std::min<std::size_t>(machine_.core.fetch_commands, program.commands.size() - index);
+  std::uint64_t begin = hw::kHeaderBytes + fetched_ * hw::kCommandBytes;
+  std::uint64_t bytes = reader.count * hw::kCommandBytes;
+  if (fetched_ == 0) {
+    bytes += begin;
+    begin = 0;
+  }
+  reader.time = std::max(reader.time, static_cast<double>(dispatch_));
+  reader.rows = {{program_address_ + begin, 0, bytes, 0, 1}, 0, 0};
+  reader.arrival = 0;
+  reader.is_active = true;
+  reader.has_commands = false;
+  reader.referred.clear();
+  reader.next = 0;
+  for (std::size_t i = 0; i < reader.count; ++i) {
+    const std::uint64_t number = fetched_ + i;
+    reader.arrivals[number % reader.arrivals.size()] = ReplayRequests::Reader::kNotKnown;
+    const hw::References to = hw::references_of(program.commands[index + i]);
+    for (std::size_t c = 0; c < to.chain_count; ++c) {
+      reader.referred.push_back({number, to.chains[c]});
+    }
+  }
+  fetched_ += reader.count;
+}
+
+// Chains in the order of the commands, each of which is known to arrive with the last of its own.
+void Replay::read_chains(double horizon) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
+  std::uint64_t& known = reader.first;
+  const auto know_until = [&](std::uint64_t command) {
+    for (; known < command; ++known) {
+      std::uint64_t& there = reader.arrivals[known % reader.arrivals.size()];
+      if (there == ReplayRequests::Reader::kNotKnown) there = reader.chunk;
+    }
+  };
+  for (; reader.next < reader.referred.size(); ++reader.next) {
+    const ReplayRequests::Reader::Referred& one = reader.referred[reader.next];
+    know_until(one.command);
+    const hw::RecordStore::Record* const held =
+        reader.rows.left.left != 0 ? nullptr : reader.chains.use(one.chain, one.command);
+    if (held != nullptr) {
+      reader.arrival = held->arrival;
+    } else {
+      if (reader.rows.left.left == 0) {
+        reader.rows.left = {program_address_ + reader.header.chain(one.chain), 0,
+                            reader.header.chain_bytes, 0, 1};
+      }
+      if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+      reader.chains.add({one.chain, reader.arrival, one.command});
+    }
+    std::uint64_t& there = reader.arrivals[one.command % reader.arrivals.size()];
+    const std::uint64_t before = there == ReplayRequests::Reader::kNotKnown ? reader.chunk : there;
+    there = std::max(before, reader.arrival);
+  }
+  know_until(fetched_);
+  reader.is_active = false;
+}
+
+void Replay::step_reader(double horizon) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  if (reader.has_commands) return read_chains(horizon);
+  const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
+  if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+  reader.has_commands = true;
+  reader.chunk = reader.arrival;
+  reader.time = std::max(reader.time, static_cast<double>(reader.arrival));
+}
+
+// Until a command has arrived with what it refers to; what happens before that takes the memory
+// before.
+void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
+  ReplayRequests::Reader& reader = requests_->reader;
+  const std::size_t chunk = machine_.core.fetch_commands;
+  const auto run_until = [&](std::uint64_t cycle) {
+    fetch_due_ = static_cast<double>(cycle);
+    while (step()) {
+    }
+    fetch_due_ = kNever;
+  };
+  if (fetched_ == commands_) {
+    run_until(dispatch_);
+    begin_fetch(program, index);
+  }
+  const std::uint64_t& arrival = reader.arrivals[commands_ % reader.arrivals.size()];
+  while (arrival == ReplayRequests::Reader::kNotKnown) step();
+  if (commands_ % chunk == 0 && boundary_ != commands_ + 1) {
+    boundary_ = commands_ + 1;
+    dispatch_ = std::max(dispatch_, reader.chunk);
+    if (program.commands.size() - index > chunk) {
+      run_until(dispatch_);
+      while (reader.is_active) step();
+      begin_fetch(program, index + chunk);
+    }
+  }
+  dispatch_ = std::max(dispatch_, arrival);
+}
+
+// Issues requests until all are, which is true, or until one has to wait for others to act before
+// it: false, and `now` is when. `on_row`: a row is done in that cycle.
+template <typename OnRow>
+bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
+                      double horizon, const OnRow& on_row) {
+  ReplayRequests& r = *requests_;
+  ReplayRows& left = rows.left;
+  port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
+  while (left.left != 0) {
+    const std::uint64_t cycle = port.find_slot();
+    const auto issue = static_cast<double>(cycle);
+    if (issue > now + kQuantum) {
+      now = issue;
+      if (issue >= horizon) return false;
+    }
+    const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
+    const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
+    port.take_slot(cycle, done);
+    rows.row_done = std::max(rows.row_done, done);
+    left.at += length;
+    if (left.at < left.bytes) continue;
+    left.at = 0;
+    left.address += left.pitch;
+    --left.left;
+    on_row(rows.row_done);
+    rows.row_done = 0;
+  }
+  return true;
+}
+
+void Replay::begin_load_requests(Queue& queue) {
+  const ReplayWork& work = queue.work(queue.ended);
+  ReplayRequests& r = *requests_;
+  taken_ = load_done_ = static_cast<double>(queue.started);
+  if (work.expands) taken_ = std::max(taken_, expander_free_);
+  before_last_ = static_cast<double>(queue.started);
+  r.load_operand = 0;
+  r.loaded = {work.operands == 0 ? work.rows : work.operand[0], 0, 0};
+  queue.phase = Phase::kRows;
+}
+
+void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
+  std::uint64_t there = arrived;
+  if (work.has_chain) {
+    before_last_ = taken_;
+    taken_ = std::max(taken_, static_cast<double>(arrived)) + static_cast<double>(work.per_row);
+    there = static_cast<std::uint64_t>(taken_) + work.fill;
+  }
+  load_done_ = std::max(load_done_, static_cast<double>(there));
+  const std::uint64_t begin = work.local.begin;
+  work.local.begin += work.local_pitch;
+  ReplayBanks& banks = work.to_accumulator ? accumulator_ : scratchpad_;
+  banks.record({begin, begin + work.local_bytes, work.row_words,
+                there - std::min(there, work.row_words), there});
+}
+
+void Replay::step_load_requests(Queue& queue, double horizon) {
+  ReplayWork& work = queue.work(queue.ended);
+  ReplayRequests& r = *requests_;
+  while (r.load_operand < work.operands) {
+    std::uint64_t last = 0;
+    const auto on_row = [&](std::uint64_t arrived) { last = std::max(last, arrived); };
+    const bool all = transfer(false, r.load, r.loaded, queue.time, horizon, on_row);
+    if (last != 0) taken_ = static_cast<double>(last);
+    if (!all) return;
+    ++r.load_operand;
+    r.loaded = {r.load_operand < work.operands ? work.operand[r.load_operand] : work.rows, 0, 0};
+  }
+  const auto on_row = [&](std::uint64_t arrived) { load_row(work, arrived); };
+  if (!transfer(false, r.load, r.loaded, queue.time, horizon, on_row)) return;
+  double free = std::max(queue.time, static_cast<double>(r.load.next_issue()));
+  if (work.has_chain) {
+    if (work.expands) expander_free_ = taken_;
+    free = std::max(free, work.expands ? before_last_ : taken_);
+    load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
+  }
+  const auto done = static_cast<std::uint64_t>(std::max(load_done_, free));
+  end_command(queue, done, done, static_cast<std::uint64_t>(free));
+}
+
+void Replay::begin_store_requests(Queue& queue) {
+  const ReplayWork& work = queue.work(queue.ended);
+  ReplayRequests& r = *requests_;
+  r.operand = work.operands;
+  r.operands_begun = 0;
+  r.operands_at.assign(work.operands == 0 ? 0 : work.m, 0);
+  r.written = {};
+  r.columns_left = 0;
+}
+
+void Replay::next_operand(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalf;
+  const std::uint64_t first = r.operands_begun - 1 - (r.operands_begun - 1) % block;
+  r.operand_row = first;
+  r.operands.left = rows_from(work.operand[r.operand], first, r.operands_begun - first);
+  r.operands.row_done = 0;
+}
+
+// Two blocks of rows ahead, the second of which is asked for when the rows before it have left.
+bool Replay::asks_for_operands(Queue& queue, ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalf;
+  const std::uint64_t needed = std::min(work.m, (row_ / block + 2) * block);
+  if (work.operands == 0 || r.operands_begun >= needed) return false;
+  r.operands_begun = std::min(needed, r.operands_begun + block);
+  r.operands.not_before = row_ == 0 ? queue.started : static_cast<std::uint64_t>(row_done_);
+  r.operand = 0;
+  next_operand(work);
+  return true;
+}
+
+void Replay::advance_row(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  row_done_ = std::max(row_done_, static_cast<double>(r.write.next_issue())) +
+              static_cast<double>(work.per_row);
+  if (work.operands != 0) {
+    row_done_ = std::max(row_done_, static_cast<double>(r.operands_at[row_]));
+  }
+  ++row_;
+}
+
+// A row, or a block of rows as columns, leaves the chain.
+void Replay::deliver_rows(ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  const bool moves = work.opcode == hw::Opcode::kMove;
+  const std::uint64_t first = row_;
+  if (!work.transposed) {
+    advance_row(work);
+    const auto ready = static_cast<std::uint64_t>(row_done_);
+    if (!moves) {
+      r.written = {rows_from(work.rows, first, 1), ready, 0};
+      return;
+    }
+    const std::uint64_t at = work.local.begin + first * work.local_pitch;
+    scratchpad_.record({at, at + work.local_bytes, work.row_words,
+                        ready - std::min(ready, work.row_words), ready});
+    return;
+  }
+  const std::uint64_t end = std::min<std::uint64_t>(work.m, first + machine_.postop.lanes);
+  while (row_ < end) advance_row(work);
+  const std::uint64_t bytes = (end - first) * work.element;
+  if (!moves) {
+    r.columns_left = work.columns;
+    r.written.left = {work.rows.address + first * work.element, work.rows.pitch, bytes, 0, 0};
+    return;
+  }
+  const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
+  for (std::uint64_t column = 0; column < work.columns; ++column) {
+    const std::uint64_t at = work.local.begin + column * work.local_pitch + first * work.element;
+    const std::uint64_t ready = static_cast<std::uint64_t>(row_done_) + column + 1 - work.columns;
+    const std::uint64_t words =
+        ceil_div(bytes, word) +
+        hw::reads_before_write(hw::scratchpad_code(machine_), at, at + bytes, word);
+    scratchpad_.record({at, at + bytes, words, ready - std::min(ready, words), ready});
+  }
+}
+
+void Replay::step_store_requests(Queue& queue, double horizon) {
+  ReplayWork& work = queue.work(queue.ended);
+  ReplayRequests& r = *requests_;
+  double& now = queue.time;
+  for (;;) {
+    if (r.operand < work.operands) {
+      const auto on_row = [&](std::uint64_t arrived) {
+        std::uint64_t& at = r.operands_at[r.operand_row++];
+        at = std::max(at, arrived);
+      };
+      if (!transfer(false, r.read, r.operands, now, horizon, on_row)) return;
+      if (++r.operand < work.operands) next_operand(work);
+    } else if (r.written.left.left != 0) {
+      const auto on_row = [&](std::uint64_t done) {
+        written_ = std::max(written_, static_cast<double>(done));
+      };
+      if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;
+    } else if (r.columns_left != 0) {
+      r.written.left.left = 1;
+      r.written.not_before = static_cast<std::uint64_t>(row_done_) + 1 - r.columns_left;
+      --r.columns_left;
+    } else if (row_ == work.m) {
+      break;
+    } else if (!asks_for_operands(queue, work)) {
+      deliver_rows(work);
+    }
+  }
+  queue.phase = Phase::kDrain;
+  now = std::max({now, row_done_, static_cast<double>(r.write.next_issue())});
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hw/dma/request_cut.h"
+#include "hw/machine/machine.h"
+#include "hw/program/program_image.h"
+#include "hw/program/record_store.h"
+#include "mapper/replay/replay_ports.h"
+#include "mapper/replay/request_memory.h"
+
+namespace systole::mapper {
+
+/// What a replay by request has of memory, of its ports, and of the commands whose requests are
+/// under way.
+struct ReplayRequests {
+  explicit ReplayRequests(const hw::Machine& machine)
+      : memory(machine),
+        fetch(machine, machine.dma.outstanding_reads),
+        load(machine, machine.dma.outstanding_reads),
+        write(machine, machine.dma.outstanding_writes),
+        read(machine, machine.dma.outstanding_reads),
+        cut(machine.dma),
+        reader{hw::RecordStore(machine.core.chain_slots)} {
+    reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
+  }
+
+  RequestMemory memory;
+  RequestPort fetch, load, write, read;
+  hw::RequestCut cut;
+
+  /// Rows that a unit asks for or writes, those of them that have not been.
+  struct Rows {
+    ReplayRows left;
+    std::uint64_t not_before = 0;  ///< cycle in which the first request may issue
+    std::uint64_t row_done = 0;    ///< cycle in which all requests so far of the next row are done
+  };
+
+  /// What fetches the program (tlm/core/program_reader.h), chunk by chunk: its commands, and when
+  /// these have arrived what they refer to, unless the core holds it.
+  struct Reader {
+    static constexpr std::uint64_t kNotKnown = ~std::uint64_t{0};
+    struct Referred {
+      std::uint64_t command;  ///< its number
+      std::uint32_t chain;
+    };
+    explicit Reader(hw::RecordStore store) : chains(std::move(store)) {}
+    bool is_active = false, has_commands = false;
+    double time = 0;  ///< of its next action
+    Rows rows;
+    std::uint64_t arrival = 0;  ///< of the commands, then of what is read
+    std::uint64_t chunk = 0;    ///< arrival of the commands of the last chunk
+    std::uint64_t first = 0, count = 0;
+    std::vector<Referred> referred;
+    std::size_t next = 0;                 ///< of these
+    std::vector<std::uint64_t> arrivals;  ///< by command of this chunk and the one before
+    hw::RecordStore chains;
+    hw::ProgramHeader header;
+  } reader;
+
+  // Of the load in progress: rows of an operand, then its own.
+  unsigned load_operand = 0;
+  Rows loaded;
+  // Of the store in progress.
+  unsigned operand = 0;              ///< whose rows are asked for; all of them: none is
+  std::uint64_t operands_begun = 0;  ///< rows of operands that are or have been asked for
+  std::uint64_t operand_row = 0;     ///< the next one that arrives
+  Rows operands;
+  std::vector<std::uint64_t> operands_at;  ///< cycle by row
+  Rows written;
+  std::uint64_t columns_left = 0;  ///< of a block that leaves transposed
+};
+
+}  // namespace systole::mapper

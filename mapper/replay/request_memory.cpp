@@ -1,0 +1,77 @@
+#include "mapper/replay/request_memory.h"
+
+#include "base/round.h"
+#include "hw/host/host_cycles.h"
+
+namespace systole::mapper {
+namespace {
+
+constexpr std::uint64_t kRegister = 8;  ///< bytes
+
+}  // namespace
+
+RequestMemory::RequestMemory(const hw::Machine& machine)
+    : core_{machine.core.clock_mhz},
+      bus_{machine.bus.clock_mhz},
+      width_(machine.bus.width_bytes),
+      request_latency_(machine.bus.request_latency),
+      response_latency_(machine.bus.response_latency),
+      request_("cycles"),
+      write_data_("cycles"),
+      read_data_("cycles"),
+      dram_(machine.dram) {
+  if (hw::has_fixed_memory(machine)) {
+    fixed_.emplace(machine.memory, machine.bus.width_bytes);
+  }
+}
+
+template <typename Target>
+std::uint64_t RequestMemory::pass(bool write, std::uint64_t bytes, std::uint64_t ps,
+                                  const Target& target) {
+  const std::uint64_t beats = std::max<std::uint64_t>(ceil_div(bytes, width_), 1);
+  std::uint64_t arrived = request_.reserve(bus_.cycle(ps), 1);
+  if (write) arrived = write_data_.reserve(arrived, beats) + beats - 1;
+  arrived += request_latency_;
+  std::uint64_t finished = bus_.cycle(target(bus_.ps(arrived)));
+  if (!write) finished = read_data_.reserve(finished, beats) + beats - 1;
+  return bus_.ps(finished + response_latency_);
+}
+
+std::uint64_t RequestMemory::access(bool write, std::uint64_t address, std::uint64_t bytes,
+                                    std::uint64_t ps) {
+  return pass(write, bytes, ps, [&](std::uint64_t arrived) {
+    if (!fixed_) return dram_.access(address, bytes, write, arrived).end;
+    const std::uint64_t last = fixed_->accept(bus_.cycle(arrived), write, bytes).last;
+    return bus_.ps(last - (write ? 0 : fixed_->beats(bytes) - 1));
+  });
+}
+
+std::uint64_t RequestMemory::serve(bool write, std::uint64_t address, std::uint64_t bytes,
+                                   std::uint64_t issue) {
+  return core_.cycle(access(write, address, bytes, core_.ps(issue)));
+}
+
+std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows input) {
+  const std::uint64_t between = std::uint64_t{host.mmio_ns} * 1000;
+  const auto at_once = [](std::uint64_t arrived) { return arrived; };
+  std::uint64_t now = pass(false, kRegister, between, at_once);
+  now = pass(true, kRegister, now + between, at_once);
+  for (; input.left != 0; --input.left, input.address += input.pitch) {
+    for (std::uint64_t at = 0; at < input.bytes;) {
+      const std::uint64_t line = hw::kHostLineBytes - (input.address + at) % hw::kHostLineBytes;
+      const std::uint64_t length = std::min(input.bytes - at, line);
+      now = access(true, input.address + at, length, now);
+      at += length;
+    }
+  }
+  now += between;
+  static_cast<void>(pass(true, kRegister, now, at_once));
+  return core_.cycle(now);
+}
+
+void RequestMemory::retire(std::uint64_t cycle) {
+  const std::uint64_t now = bus_.cycle(core_.ps(cycle));
+  for (hw::Calendar* const channel : {&request_, &write_data_, &read_data_}) channel->retire(now);
+}
+
+}  // namespace systole::mapper
