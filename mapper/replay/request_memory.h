@@ -11,6 +11,7 @@
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/noc/mesh_nodes.h"
 #include "mapper/replay/replay_ports.h"
 
 namespace systole::mapper {
@@ -21,9 +22,9 @@ class RequestMemory {
  public:
   explicit RequestMemory(const hw::Machine& machine);
 
-  /// Whether all that is between a port and memory is modelled: no L2 cache, no TLB.
+  /// Whether all that is between a port and memory is modelled: no L2 cache, no TLB, no mesh.
   [[nodiscard]] static bool models(const hw::Machine& machine) {
-    return machine.l2.kib == 0 && machine.tlb.entries == 0;
+    return machine.l2.kib == 0 && machine.tlb.entries == 0 && !hw::has_mesh(machine);
   }
 
   /// Cycle of the core in which a request that its port issues in cycle `issue` is done.
