@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <stdexcept>
@@ -185,6 +186,55 @@ TEST(Calendar, DividesAReservationWhereTimeBeginsOrEndsToCount) {
   EXPECT_EQ(c.account().time().busy, 2U + 5U);
   EXPECT_EQ(c.account().time().idle, 3U + 3U);
   EXPECT_EQ(c.account().time().total, 10U + 3U);
+}
+
+// Like reservations at once are what they are one by one, whatever comes before, between and after.
+TEST(Calendar, ReservesManyAsOneByOne) {
+  std::mt19937_64 random(3);
+  std::size_t at_once = 0;
+  for (int run = 0; run < 300; ++run) {
+    Calendar many("cycles"), single("cycles");
+    std::uint64_t now = 0;
+    for (int i = 0; i < 80; ++i) {
+      now += random() % 30;
+      if (random() % 3 == 0) {
+        many.retire(now);
+        single.retire(now);
+      }
+      if (random() % 40 == 0) {
+        const bool on = random() % 2 == 0;
+        many.set_counting(on, now);
+        single.set_counting(on, now);
+      }
+      const std::uint64_t length = 1 + random() % 5;
+      const std::uint64_t earliest =
+          (random() % 3 == 0 ? now : std::max(now, single.last_end())) + random() % 20;
+      const std::uint64_t count = random() % 3 == 0 ? 1 : 1 + random() % 12;
+      const std::uint64_t step = random() % 2 == 0 ? length : random() % 9;
+      std::vector<std::uint64_t> expected;
+      for (std::uint64_t k = 0; k < count; ++k) {
+        expected.push_back(single.reserve(earliest + k * step, length));
+      }
+      std::vector<std::uint64_t> begins;
+      if (const auto first = many.reserve_each(earliest, step, count, length)) {
+        for (std::uint64_t k = 0; k < count; ++k) begins.push_back(*first + k * step);
+        if (count > 1) ++at_once;
+      } else {
+        for (std::uint64_t k = 0; k < count; ++k) {
+          begins.push_back(many.reserve(earliest + k * step, length));
+        }
+      }
+      ASSERT_EQ(begins, expected) << "run " << run << ", " << i;
+      ASSERT_EQ(many.last_end(), single.last_end());
+    }
+    const std::uint64_t end = many.last_end() + 10;
+    many.finish(end);
+    single.finish(end);
+    ASSERT_EQ(many.account().time().busy, single.account().time().busy);
+    ASSERT_EQ(many.account().time().idle, single.account().time().idle);
+    ASSERT_EQ(many.account().time().total, single.account().time().total);
+  }
+  EXPECT_GT(at_once, 1'000U);
 }
 
 }  // namespace

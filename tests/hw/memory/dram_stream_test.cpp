@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/memory/dram_timing.h"
+#include "support/report_values.h"
 
 // What must hold for any stream of requests; the single constraints are in dram_timing_test.cpp.
 namespace systole::hw {
@@ -94,6 +95,71 @@ TEST(DramTiming, ConservesTimeAndBurstsUnderRandomAccesses) {
   }
   EXPECT_EQ(t.refreshes(), 2 * (end / t.times().refi));
   EXPECT_EQ(rows, bursts);
+}
+
+/// A DRAM with other geometry and times.
+Machine::Dram random_dram(std::mt19937_64& random) {
+  const auto one_of = [&](std::uint32_t lowest_log, std::uint32_t logs) {
+    return 1U << (lowest_log + random() % logs);
+  };
+  Machine::Dram d;
+  d.mib = 4;
+  d.channels = random() % 2 == 0 ? 1 : one_of(0, 3);
+  d.bank_groups = one_of(0, 3);
+  d.banks = d.bank_groups * one_of(0, 3);
+  d.row_bytes = one_of(8, 5);
+  d.t_ccd_l_ns = static_cast<double>(3 + random() % 20);
+  d.t_rtp_ns = static_cast<double>(1 + random() % 30);
+  d.controller_ns = static_cast<double>(random() % 30);
+  d.t_refi_ns = random() % 4 == 0 ? 0 : static_cast<double>(1000 + random() % 5000);
+  return d;
+}
+
+// The two that serve many requests say and leave behind what as many calls of access() do.
+TEST(DramTiming, ServesManyAsOneByOne) {
+  std::mt19937_64 random(5);
+  std::size_t each = 0, open = 0;
+  for (int memory = 0; memory < 200; ++memory) {
+    const Machine::Dram dram = random_dram(random);
+    DramTiming many(dram), single(dram);
+    std::uint64_t address = 0, now = 0;
+    for (int burst = 0; burst < 60; ++burst) {
+      if (random() % 8 == 0) address = random() % (3U << 20) & ~std::uint64_t{63};
+      if (random() % 2 == 0) now += random() % 300'000;
+      const bool write = random() % 3 == 0;
+      const std::size_t count = 2 + random() % 20;
+      const std::uint64_t step = random() % 4 * 4000 + random() % 6000;
+      std::vector<std::uint64_t> times(count), ends(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        times[i] = now + i * step + (burst % 2 == 0 ? 0 : random() % 3000);
+        ends[i] = single.access(address + i * 64, 64, write, times[i]).end;
+      }
+      std::size_t served = 0;
+      if (burst % 2 == 0) {
+        if (const auto end = many.access_each(address, write, now, step, count)) {
+          for (; served < count; ++served) ASSERT_EQ(ends[served], *end + served * step);
+        }
+        each += served;
+      } else {
+        std::vector<std::uint64_t> done = times;
+        served = many.access_open_rows(address, write, done.data(), count);
+        for (std::size_t i = 0; i < served; ++i) ASSERT_EQ(ends[i], done[i]);
+        open += served;
+      }
+      for (; served < count; ++served) {
+        const std::uint64_t end = many.access(address + served * 64, 64, write, times[served]).end;
+        ASSERT_EQ(ends[served], end) << "memory " << memory;
+      }
+      address = (address + count * 64) % (3U << 20);
+      now += count * step;
+    }
+    many.finish(now + 1'000'000);
+    single.finish(now + 1'000'000);
+    ASSERT_EQ(systole::test::values_of(many.report("dram")),
+              systole::test::values_of(single.report("dram")));
+  }
+  EXPECT_GT(each, 3'000U);
+  EXPECT_GT(open, 20'000U);
 }
 
 /// One change that makes a DRAM slower.
