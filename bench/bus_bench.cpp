@@ -93,10 +93,11 @@ class Reader : public sc_core::sc_module {
 double by_port(systole::tlm_model::RequestDma& port, bool singly, double& gigabytes_per_second) {
   if (singly) port.issue_singly();
   constexpr std::uint64_t kRow = 4096, kRows = 64;
+  std::vector<std::uint8_t> data(kRow * kRows);
   const sc_core::sc_time begin = sc_core::sc_time_stamp();
   const std::clock_t start = std::clock();
   for (std::size_t first = 0; first < kRequests; first += kRows * kRow / 64) {
-    port.read_rows({first * 64 % kSpan, kRow, nullptr, 0, kRows, kRow}, {});
+    port.read_rows({first * 64 % kSpan, kRow, data.data(), kRow, kRows, kRow}, {});
     port.synchronise();
   }
   const double ns = nanoseconds_each(start, kRequests);

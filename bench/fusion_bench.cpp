@@ -20,9 +20,9 @@
 #include "mapper/fuse/split_norms.h"
 #include "mapper/mapping.h"
 #include "model/graph/stages.h"
-#include "reproduce/fusion/fusion_runs.h"
 #include "testbench/common/child_process.h"
 #include "testbench/network/networks.h"
+#include "testbench/report/fusion_run.h"
 #include "testbench/run/simulation.h"
 
 namespace systole::bench {

@@ -59,8 +59,9 @@ class NativeEncoder {
  private:
   [[nodiscard]] bool is_used(std::size_t id) const {
     return std::any_of(groups_.begin(), groups_.end(), [id](const mapper::Group& group) {
-      return group.a.tensor == id || group.matmul()->b.tensor == id || group.out.tensor == id ||
-             uses(group, id) || (group.pre && uses(*group.pre, id));
+      const bool multiplied = group.matmul() != nullptr && group.matmul()->b.tensor == id;
+      return group.a.tensor == id || multiplied || group.out.tensor == id || uses(group, id) ||
+             (group.pre && uses(*group.pre, id));
     });
   }
   static bool uses(const mapper::BoundChain& chain, std::size_t id) {

@@ -17,10 +17,13 @@ void report(const RequestBatch::Request& request) {
       (payload.get_response_string() + " at address " + std::to_string(request.address)).c_str());
 }
 
-/// When the next process acts, ps.
+/// Before it no other process acts, ps; at most a second ahead, so that it can be counted in
+/// cycles.
 std::uint64_t pending_activity() {
+  constexpr std::uint64_t kSecond = 1'000'000'000'000;
   const sc_core::sc_simcontext* const kernel = sc_core::sc_get_curr_simcontext();
-  return to_ps(sc_core::sc_time_stamp() + sc_core::sc_time_to_pending_activity(kernel));
+  const std::uint64_t until = to_ps(sc_core::sc_time_to_pending_activity(kernel));
+  return to_ps(sc_core::sc_time_stamp()) + std::min(until, kSecond);
 }
 
 }  // namespace
