@@ -32,6 +32,10 @@ class DramMapping {
     return {channel_.of(address), group, (group << bank_bits_) | bank_.of(address),
             address >> row_shift_};
   }
+  /// The bank of another group that has the same bits of the address.
+  [[nodiscard]] std::uint32_t bank_of(const DramLocation& at, std::uint32_t group) const noexcept {
+    return (group << bank_bits_) | (at.bank & bank_.mask);
+  }
 
   [[nodiscard]] std::uint64_t burst_bytes() const noexcept { return burst_bytes_; }
 

@@ -109,6 +109,19 @@ void DramTiming::refresh(Channel& channel, std::uint64_t ready) const noexcept {
   ++channel.epoch;
 }
 
+inline std::uint64_t DramTiming::precharge_after(std::uint64_t begin, bool write) const noexcept {
+  return write ? begin + times_.burst + times_.wr : begin - times_.cl + times_.rtp;
+}
+
+inline void DramTiming::end_data(Channel& channel, bool write, std::uint64_t end) const noexcept {
+  channel.bus_free = end;
+  if (write) {
+    channel.read_ok = end + times_.wtr;
+  } else {
+    channel.write_data_ok = end + times_.read_to_write;
+  }
+}
+
 inline DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocation& at, bool write,
                                          std::uint64_t ready) const noexcept {
   const Bank& bank = channel.banks[at.bank];
@@ -139,8 +152,7 @@ inline DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocat
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
   p.begin = latest(column + latency, channel.bus_free, write ? channel.write_data_ok : 0);
   p.end = p.begin + times_.burst;
-  p.precharge_ok =
-      std::max(precharge_ok, write ? p.end + times_.wr : p.begin - latency + times_.rtp);
+  p.precharge_ok = std::max(precharge_ok, precharge_after(p.begin, write));
   p.recovered = std::max(p.precharge_ok + times_.rp, p.end);
   return p;
 }
@@ -160,12 +172,7 @@ inline void DramTiming::commit(Channel& channel, const DramLocation& at, bool wr
   }
   bank.precharge_ok = p.precharge_ok;
   group.column_ok = p.begin - (write ? times_.cwl : times_.cl) + times_.ccd_l;
-  channel.bus_free = p.end;
-  if (write) {
-    channel.read_ok = p.end + times_.wtr;
-  } else {
-    channel.write_data_ok = p.end + times_.read_to_write;
-  }
+  end_data(channel, write, p.end);
 }
 
 // Each command time, moved by the column latency, is when data would have begun if nothing after
@@ -267,12 +274,10 @@ void DramTiming::serve_hits(Channel& channel, const DramLocation& at, bool write
   const std::size_t step = channels_.size(), groups = channel.groups.size();
   const std::size_t served = (count + step - 1) / step;
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
-  const std::size_t banks_of_group = channel.banks.size() / groups;
-  Bank* const banks = &channel.banks[at.bank % banks_of_group];
   for (std::size_t i = 0; i < std::min(served, groups); ++i) {
     const std::size_t group = (at.group + i) % groups;
     std::uint64_t& column_ok = channel.groups[group].column_ok;
-    column_ok = std::max(column_ok, banks[group * banks_of_group].column_ok);
+    column_ok = std::max(column_ok, bank_of(channel, at, group).column_ok);
   }
   // All that account() tells apart, of all bursts together. What holds back a column command that
   // finds its row open is the bank or its group.
@@ -309,18 +314,11 @@ void DramTiming::serve_hits(Channel& channel, const DramLocation& at, bool write
   channel.account.spend(now, idle, stalled);
   for (std::size_t i = 0; i < std::min(served, groups); ++i) {
     const std::size_t of = (at.group + i) % groups;
-    const std::uint64_t column = channel.groups[of].column_ok - times_.ccd_l;
-    Bank& bank = banks[of * banks_of_group];
-    bank.precharge_ok =
-        std::max(bank.precharge_ok,
-                 write ? column + latency + times_.burst + times_.wr : column + times_.rtp);
+    const std::uint64_t begin = channel.groups[of].column_ok - times_.ccd_l + latency;
+    Bank& bank = bank_of(channel, at, of);
+    bank.precharge_ok = std::max(bank.precharge_ok, precharge_after(begin, write));
   }
-  channel.bus_free = free;
-  if (write) {
-    channel.read_ok = free + times_.wtr;
-  } else {
-    channel.write_data_ok = free + times_.read_to_write;
-  }
+  end_data(channel, write, free);
 }
 
 std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
@@ -339,9 +337,7 @@ std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std:
     const DramLocation at = mapping_.locate(address + i * mapping_.burst_bytes());
     serve_hits(channels_[at.channel], at, write, times + i, count - i);
   }
-  (write ? writes_ : reads_) += count;
-  (write ? written_bytes_ : read_bytes_) += count * mapping_.burst_bytes();
-  hits_ += count;
+  count_bursts(write, count);
   return count;
 }
 
@@ -354,8 +350,6 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
   Channel& channel = channels_.front();
   const DramLocation at = mapping_.locate(address);
   const std::size_t groups = channel.groups.size(), used = std::min(count, groups);
-  const std::size_t banks_of_group = channel.banks.size() / groups;
-  Bank* const banks = &channel.banks[at.bank % banks_of_group];
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
   // Each command goes out when its request is ready, if the first on each bank can, and if the
   // next ones come late enough: on the data bus, and in each group.
@@ -365,7 +359,7 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
   if (write ? channel.write_data_ok > data : channel.read_ok > ready) return std::nullopt;
   for (std::size_t i = 0; i < used; ++i) {
     const std::size_t group = (at.group + i) % groups;
-    if (std::max(channel.groups[group].column_ok, banks[group * banks_of_group].column_ok) >
+    if (std::max(channel.groups[group].column_ok, bank_of(channel, at, group).column_ok) >
         ready + i * step) {
       return std::nullopt;
     }
@@ -378,16 +372,10 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
     const std::size_t group = (at.group + i) % groups;
     const std::uint64_t begin = data + i * step;
     channel.groups[group].column_ok = begin - latency + times_.ccd_l;
-    Bank& bank = banks[group * banks_of_group];
-    bank.precharge_ok = std::max(
-        bank.precharge_ok, write ? begin + times_.burst + times_.wr : begin - latency + times_.rtp);
+    Bank& bank = bank_of(channel, at, group);
+    bank.precharge_ok = std::max(bank.precharge_ok, precharge_after(begin, write));
   }
-  channel.bus_free = last;
-  if (write) {
-    channel.read_ok = last + times_.wtr;
-  } else {
-    channel.write_data_ok = last + times_.read_to_write;
-  }
+  end_data(channel, write, last);
   // Between the data of two of them it is idle until the second arrives, then waits for its
   // latency.
   const std::uint64_t gap = step - times_.burst;
@@ -398,9 +386,7 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
   std::array<std::uint64_t, kTurnaround + 1> stalled{};
   stalled[kLatency] = (count - 1) * (gap - idle);
   channel.account.spend(last, (count - 1) * idle, stalled);
-  (write ? writes_ : reads_) += count;
-  (write ? written_bytes_ : read_bytes_) += count * mapping_.burst_bytes();
-  hits_ += count;
+  count_bursts(write, count);
   return data + times_.burst;
 }
 

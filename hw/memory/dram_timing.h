@@ -167,6 +167,20 @@ class DramTiming {
     std::uint64_t recovered;     ///< when a refresh could start
   };
 
+  /// When the row of a burst whose data begin at `begin` may close.
+  [[nodiscard]] std::uint64_t precharge_after(std::uint64_t begin, bool write) const noexcept;
+  /// The last data of the channel so far end at `end`.
+  void end_data(Channel& channel, bool write, std::uint64_t end) const noexcept;
+  /// The bank of a group that a stream visits with the one at `at`.
+  [[nodiscard]] Bank& bank_of(Channel& channel, const DramLocation& at, std::size_t group) const {
+    return channel.banks[mapping_.bank_of(at, static_cast<std::uint32_t>(group))];
+  }
+  /// Counts requests of a burst each that found their rows open.
+  void count_bursts(bool write, std::size_t count) noexcept {
+    (write ? writes_ : reads_) += count;
+    (write ? written_bytes_ : read_bytes_) += count * mapping_.burst_bytes();
+    hits_ += count;
+  }
   [[nodiscard]] Plan plan(const Channel& channel, const DramLocation& at, bool write,
                           std::uint64_t ready) const noexcept;
   void refresh(Channel& channel, std::uint64_t ready) const noexcept;

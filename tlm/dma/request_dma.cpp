@@ -118,6 +118,11 @@ void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
   const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
   const std::uint64_t in_row = rows.bytes / bytes, count = rows.count * in_row;
   std::uint64_t left_in_row = in_row;
+  const auto ends_row = [&] {
+    if (--left_in_row != 0) return false;
+    left_in_row = in_row;
+    return true;
+  };
   for (std::uint64_t i = 0; i < count;) {
     const std::uint64_t address = rows.address + i * bytes;
     std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + i * bytes;
@@ -129,16 +134,14 @@ void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
     constexpr std::size_t kFewest = 4;
     const std::size_t even = count_even(count - i, transfer, step);
     if (even < kFewest) {
-      issue(address, data, bytes, --left_in_row == 0, transfer);
-      if (left_in_row == 0) left_in_row = in_row;
+      issue(address, data, bytes, ends_row(), transfer);
       ++i;
       continue;
     }
     const std::uint64_t first = window_[oldest_], last = first + step * (even - 1);
     for (std::uint64_t cycle = first; cycle <= last; cycle += step) {
       if (cycle > transfer.furthest) set_now(transfer, clock_.edge_ps(cycle));
-      issued_.push_back({oldest_, --left_in_row == 0});
-      if (left_in_row == 0) left_in_row = in_row;
+      issued_.push_back({oldest_, ends_row()});
       if (++oldest_ == window_.size()) oldest_ = 0;
     }
     batch_.requests.push_back(
