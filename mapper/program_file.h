@@ -24,7 +24,7 @@ struct TensorPlace {
 
   /// Of a row in memory.
   [[nodiscard]] std::size_t row_bytes() const {
-    return int4 ? hw::int4_pairs(cols) : cols * hw::bytes_of(type);
+    return hw::stored_bytes<std::size_t>(cols, int4, hw::bytes_of(type));
   }
   /// Of the values, each of which is a whole number of them.
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }

@@ -81,8 +81,8 @@ std::uint64_t lone_matmul_cycles(const Machine::Array& array, std::uint64_t m, s
 
 ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
                        std::uint64_t k, Int4Operands int4) {
-  const Folds folds = folds_of(array, m, n, int4.a ? int4_pairs(k) : k);
-  const std::uint64_t a = folds.count * folds.stream, rows = int4.b ? int4_pairs(k) : k;
+  const Folds folds = folds_of(array, m, n, stored_bytes(k, int4.a));
+  const std::uint64_t a = folds.count * folds.stream, rows = stored_bytes(k, int4.b);
   if (array.dataflow == Dataflow::kOutputStationary) return {a, folds.count * rows};
   return {a, folds.count == 0 ? 0 : rows * ceil_divide(n, array.cols)};
 }

@@ -18,9 +18,9 @@ constexpr const char* kVariable = "SYSTOLE_GEMM";
 
 void check_pitches(const GemmArgs& args) {
   if (args.a_int4 && args.a_unsigned) throw std::invalid_argument("gemm: int4 of A has a sign");
-  if (args.lda < (args.a_int4 ? int4_pairs(args.k) : args.k))
+  if (args.lda < stored_bytes(args.k, args.a_int4))
     throw std::invalid_argument("gemm: lda is less than k");
-  const std::size_t depth = args.b_int4 ? int4_pairs(args.k) : args.k;
+  const std::size_t depth = stored_bytes(args.k, args.b_int4);
   if (args.ldb < (args.b_transposed ? depth : args.n)) {
     throw std::invalid_argument("gemm: ldb is less than a stored row of B");
   }

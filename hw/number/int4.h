@@ -28,6 +28,17 @@ inline constexpr std::uint32_t kInt4Pair = 2;
                                                          : code);
 }
 
+/// Pairs along k.
+template <typename T>
+[[nodiscard]] constexpr T int4_pairs(T k) {
+  return k / kInt4Pair + k % kInt4Pair;
+}
+/// Bytes of so many neighbours of `element` bytes each, or of int4 in pairs.
+template <typename T>
+[[nodiscard]] constexpr T stored_bytes(T count, bool int4, T element = 1) {
+  return int4 ? int4_pairs(count) : count * element;
+}
+
 /// Which operands of a product are pairs of int4; A alone never is.
 struct Int4Operands {
   bool a = false, b = false;
@@ -41,12 +52,6 @@ struct Int4Operands {
   }
 };
 
-/// Pairs along k.
-template <typename T>
-[[nodiscard]] constexpr T int4_pairs(T k) {
-  return k / kInt4Pair + k % kInt4Pair;
-}
-
 /// Rows and bytes of a row of `rows` x `cols` weights in memory: pairs along the rows if k is along
 /// them (`transposed`, and activations), else along the columns; as they are if they are int8.
 struct StoredShape {
@@ -54,8 +59,8 @@ struct StoredShape {
 };
 [[nodiscard]] constexpr StoredShape stored_shape(std::uint32_t rows, std::uint32_t cols,
                                                  bool transposed, bool int4) {
-  if (!int4) return {rows, cols};
-  return transposed ? StoredShape{rows, int4_pairs(cols)} : StoredShape{int4_pairs(rows), cols};
+  return transposed ? StoredShape{rows, stored_bytes(cols, int4)}
+                    : StoredShape{stored_bytes(rows, int4), cols};
 }
 
 /// Packs `rows` x `cols` values, rows `pitch` bytes apart, to rows `to_pitch` bytes apart; pairs

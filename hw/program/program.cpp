@@ -107,7 +107,7 @@ namespace {
 
 WrittenRows rows_after(const Chain& chain, std::uint64_t m, std::uint64_t n, bool int4 = false) {
   const std::uint64_t rows = transposes(chain) ? n : m, cols = transposes(chain) ? m : n;
-  return {rows, int4 ? int4_pairs(cols) : cols * bytes_of(chain.out)};
+  return {rows, stored_bytes<std::uint64_t>(cols, int4, bytes_of(chain.out))};
 }
 
 }  // namespace

@@ -351,8 +351,8 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   const MatmulAnchor& product = *work.group().matmul();
   const bool transposed = product.b_transposed;
   const bool int4 = is_int4(to_.graph, product.b, to_.machine);
-  const std::uint32_t depth = int4 ? hw::int4_pairs(ks) : ks;
-  const std::uint32_t first = int4 ? hw::int4_pairs(k0) : k0;
+  const std::uint32_t depth = hw::stored_bytes(ks, int4);
+  const std::uint32_t first = hw::stored_bytes(k0, int4);
   const std::uint32_t rows_stored = transposed ? cols : depth;
   const std::uint32_t cols_stored = transposed ? depth : cols;
   const std::uint32_t row = transposed ? col : first;

@@ -350,7 +350,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       continue;
     }
     const auto row_bytes = static_cast<std::uint32_t>(
-        int4[id] ? hw::int4_pairs(tensor.cols) : tensor.cols * hw::bytes_of(tensor.type));
+        hw::stored_bytes<std::size_t>(tensor.cols, int4[id], hw::bytes_of(tensor.type)));
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
     // Else the columns of each head begin at words.
     const std::uint32_t panel = life.panel.value_or(0);

@@ -105,14 +105,14 @@ struct TilingProblem {
   }
   /// Columns of A and rows of B on chip, of so many of k.
   [[nodiscard]] std::uint32_t a_cols(std::uint32_t depth) const {
-    return int4.a ? hw::int4_pairs(depth) : depth;
+    return hw::stored_bytes(depth, int4.a);
   }
   [[nodiscard]] std::uint32_t b_rows(std::uint32_t depth) const {
-    return int4.b ? hw::int4_pairs(depth) : depth;
+    return hw::stored_bytes(depth, int4.b);
   }
   /// Bytes of so many results of a row.
   [[nodiscard]] std::uint64_t result_bytes(std::uint32_t cols) const {
-    return out_int4 ? hw::int4_pairs(cols) : std::uint64_t{cols} * out_bytes;
+    return hw::stored_bytes<std::uint64_t>(cols, out_int4, out_bytes);
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {

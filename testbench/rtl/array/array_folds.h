@@ -26,8 +26,8 @@ struct FoldPosition {
 
 /// Throws std::invalid_argument if a pitch is shorter than its row.
 inline void check_pitches(const hw::GemmArgs& args) {
-  const std::size_t a_row = args.a_int4 ? hw::int4_pairs(args.k) : args.k;
-  const std::size_t depth = args.b_int4 ? hw::int4_pairs(args.k) : args.k;
+  const std::size_t a_row = hw::stored_bytes(args.k, args.a_int4);
+  const std::size_t depth = hw::stored_bytes(args.k, args.b_int4);
   const std::size_t b_row = args.b_transposed ? depth : args.n;
   if ((args.a != nullptr && args.lda < a_row) || (args.b != nullptr && args.ldb < b_row) ||
       (args.c != nullptr && args.ldc < args.n)) {
@@ -141,7 +141,7 @@ class ArrayFolds {
     std::memset(lanes, 0, Dim);
     const std::size_t step = fold < count_ ? k_begin(fold) + Dim - 1 - beat : steps_;
     const std::size_t row = args_.a_int4 ? hw::kInt4Pair * step + which : step;
-    const std::size_t rows = args_.b_int4 ? hw::int4_pairs(args_.k) : args_.k;
+    const std::size_t rows = hw::stored_bytes(args_.k, args_.b_int4);
     if (step >= steps_ || row >= rows || args_.b == nullptr) return;
     const std::size_t begin = col(fold);
     if (!args_.b_transposed) {
@@ -154,7 +154,7 @@ class ArrayFolds {
   void activations_of(std::size_t fold, std::size_t row, std::size_t which,
                       std::uint8_t* lanes) const {
     const auto* const a = static_cast<const std::uint8_t*>(args_.a);
-    const std::size_t bytes = args_.a_int4 ? hw::int4_pairs(args_.k) : args_.k;
+    const std::size_t bytes = hw::stored_bytes(args_.k, args_.a_int4);
     for (std::size_t r = 0; r < Dim; ++r) {
       const std::size_t p = hw::kInt4Pair * (k_begin(fold) + r) + which;
       lanes[r] = a != nullptr && p < bytes ? a[row * args_.lda + p] : 0;
