@@ -73,10 +73,22 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
-  PlanReplay expected =
-      replay_plan(graph, machine_, groups, pipelines_, placement_, choice_, Repeats::kTakenOver,
-                  std::numeric_limits<std::uint64_t>::max(), weights_);
+  const auto replay = [&](const Placement& placement, std::uint64_t limit) {
+    return replay_plan(graph, machine_, groups, pipelines_, placement, choice_, Repeats::kTakenOver,
+                       limit, weights_);
+  };
+  PlanReplay expected = replay(placement_, std::numeric_limits<std::uint64_t>::max());
   if (weights_.empty()) {
+    for (const std::uint32_t gap : row_gaps(machine_)) {
+      Residence residence;
+      residence.row_gap = gap;
+      Placement placement = place_tensors(graph, groups_, pipelines_, machine_, residence);
+      const auto worth = static_cast<double>(expected.cycles) / kWorthRowGap;
+      PlanReplay apart = replay(placement, static_cast<std::uint64_t>(worth));
+      if (apart.given_up || static_cast<double>(apart.cycles) >= worth) continue;
+      placement_ = std::move(placement);
+      expected = std::move(apart);
+    }
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const bool stored = stores_tiles(graph, groups[i]);
       weights_.push_back(stored ? std::optional(expected.tilings[i]) : std::nullopt);

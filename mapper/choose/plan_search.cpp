@@ -76,6 +76,7 @@ double value_of(const Plan& plan, const hw::Machine::Mapper& mapper) {
   double value = value_of(plan.expected.tilings, plan.expected.cycles, mapper);
   if (plan.residence.eighths < kResidences.front().eighths) value *= kWorthLessResidence;
   if (plan.residence.ahead != 0) value *= kWorthAhead;
+  if (plan.residence.row_gap != 0) value *= kWorthRowGap;
   return value;
 }
 
@@ -357,6 +358,22 @@ void PlanSearch::search_again() {
   sort_plans();
 }
 
+/// The best plan with rows in DRAM further apart, and the tilings that it has.
+void PlanSearch::weigh_row_gaps() {
+  if (!drafts_first_ || !wants_cycles_ || plans_.empty()) return;
+  const Plan best = plans_.front();
+  for (const std::uint32_t gap : row_gaps(machine_)) {
+    Plan plan = best;
+    plan.residence.row_gap = gap;
+    plan.placement = place_tensors(*plan.fused->graph, plan.fused->fusion.groups, plan.pipelines,
+                                   machine_, plan.residence);
+    if (plan.placement.tensors == best.placement.tensors) continue;
+    PlanReplay expected = replay(plan, Repeats::kTakenOver, limit_);
+    if (!expected.given_up) keep(std::move(plan), std::move(expected));
+  }
+  sort_plans();
+}
+
 /// The plans that may be the best, as a whole and request by request.
 void PlanSearch::judge_by_requests() {
   if (!has_finals(plans_.front().expected)) return;
@@ -387,6 +404,7 @@ const std::vector<Plan>& PlanSearch::run() {
   weigh_close_calls();
   weigh_ahead();
   search_again();
+  weigh_row_gaps();
   judge_by_requests();
   return plans_;
 }

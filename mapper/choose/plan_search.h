@@ -73,6 +73,7 @@ class PlanSearch {
   void weigh_close_calls();
   void weigh_ahead();
   void search_again();
+  void weigh_row_gaps();
   /// Whether the best plans are judged by request, so that those hardly behind the best matter,
   /// too.
   [[nodiscard]] bool has_finals(const PlanReplay& expected) const;

@@ -269,6 +269,16 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
   }
 }
 
+/// Bytes between the rows of a tensor in DRAM.
+std::uint32_t dram_pitch(std::uint32_t row_bytes, std::uint32_t rows, std::uint32_t row_gap,
+                         const hw::Machine& machine) {
+  const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
+  const std::uint32_t burst = machine.dram.bus_bytes * machine.dram.burst_length;
+  const std::uint32_t unit = std::max(burst, kDramRowAlignment);
+  const bool is_one_row_after_another = rows > 1 && pitch % (2 * unit) == 0;
+  return is_one_row_after_another ? pitch + row_gap * unit : pitch;
+}
+
 /// By tensor, whether it is the whole of one group's weights, as bytes, and nothing else.
 std::vector<bool> whole_weights(const Graph& graph, const std::vector<Group>& groups,
                                 const hw::Machine& machine) {
@@ -288,6 +298,12 @@ std::vector<bool> whole_weights(const Graph& graph, const std::vector<Group>& gr
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> row_gaps(const hw::Machine& machine) {
+  const bool goes_round = machine.dram.channels * machine.dram.bank_groups > 1;
+  if (!goes_round || machine.memory.model != hw::MemoryModel::kDram) return {};
+  return {1, 2};
+}
 
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                         const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
@@ -380,9 +396,9 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     }
     // What a host prepared for its library has no gaps between rows, nor has a picture between
     // its pixels.
-    const auto pitch = machine.unroller.loops != 0 || life.is_picture
-                           ? row_bytes
-                           : static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
+    const std::uint32_t pitch = machine.unroller.loops != 0 || life.is_picture
+                                    ? row_bytes
+                                    : dram_pitch(row_bytes, tensor.rows, residence.row_gap, machine);
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
     location = {Location::Place::kDram, *at, pitch, int4[id], {}};
   }

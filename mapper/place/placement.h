@@ -142,7 +142,16 @@ struct Residence {
   /// Eighths that tensors and weights may have together: weights of what follows attention come in
   /// while its post-op work leaves the memory idle. 0: weights do not reside.
   std::uint32_t ahead = 0;
+  /// Bursts between rows in DRAM. Rows of 256 bytes and multiples have equal columns in one bank
+  /// group of a channel (hw/memory/dram_mapping.h), where bursts follow each other at tCCD_L. With
+  /// an odd number they go round all of them, with two round half of them, and open fewer rows.
+  std::uint32_t row_gap = 0;
 };
+
+/// Values of `Residence::row_gap` to try: none where every burst takes as long wherever it is.
+[[nodiscard]] std::vector<std::uint32_t> row_gaps(const hw::Machine& machine);
+/// Time that a row gap has to save, as it takes memory.
+inline constexpr double kWorthRowGap = 1.003;
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
 /// they live, in a part of it; with mapper.on_chip = 0 none do.

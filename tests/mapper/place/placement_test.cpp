@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/round.h"
 #include "hw/description/machine_file.h"
+#include "hw/memory/dram_mapping.h"
 #include "mapper/fuse/fusion.h"
 #include "model/graph/graph_builder.h"
 #include "model/seeded/shapes.h"
@@ -70,6 +74,50 @@ TEST(Placement, OperandAndResultHaveBothSides) {
   }
   EXPECT_NE(at_end[0], at_end[1]) << "one is read while the other is written";
   EXPECT_NE(at_end[1], at_end[2]);
+}
+
+// Equal columns of rows that are an even number of bursts apart lie in half of the bank groups and
+// channels at most.
+TEST(Placement, AnOddRowGapGoesRoundAllBankGroupsAndChannels) {
+  for (const std::uint32_t channels : {1U, 2U, 4U}) {
+    for (const std::uint32_t cols : {64U, 128U, 768U, 1024U, 3072U, 100U}) {
+      hw::Machine machine;
+      machine.dram.channels = channels;
+      machine.mapper.on_chip = 0;
+      const hw::DramMapping mapping(machine.dram);
+      const model::Graph graph = two_layers(64, cols);
+      const model::TensorId q = model::find_tensor(graph, "q");
+      const auto places = [&](std::uint32_t row_gap) {
+        Residence residence;
+        residence.row_gap = row_gap;
+        const Location at = resident(graph, machine, residence).tensors[q];
+        EXPECT_EQ(at.pitch % kDramRowAlignment, 0U);
+        EXPECT_GE(at.pitch, cols);
+        std::set<std::pair<std::uint32_t, std::uint32_t>> all;
+        for (std::uint32_t row = 0; row < 64; ++row) {
+          const hw::DramLocation burst = mapping.locate(at.at_row(row, at.pitch));
+          all.insert({burst.channel, burst.group});
+        }
+        return all.size();
+      };
+      const std::size_t all = std::size_t{channels} * machine.dram.bank_groups;
+      EXPECT_EQ(places(1), all) << cols << " columns, " << channels << " channels";
+      const bool is_odd = round_up(cols, kDramRowAlignment) / kDramRowAlignment % 2 != 0;
+      EXPECT_EQ(places(2), is_odd ? all : all / 2);
+      if (cols == 1024) EXPECT_EQ(places(0), 1U);
+    }
+  }
+}
+
+TEST(Placement, RowGapsAreTriedWhereBurstsTakeTurns) {
+  hw::Machine machine;
+  EXPECT_FALSE(row_gaps(machine).empty());
+  machine.dram.bank_groups = 1;
+  EXPECT_TRUE(row_gaps(machine).empty());
+  machine.dram.channels = 2;
+  EXPECT_FALSE(row_gaps(machine).empty());
+  machine.memory.model = hw::MemoryModel::kFixed;
+  EXPECT_TRUE(row_gaps(machine).empty());
 }
 
 TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
