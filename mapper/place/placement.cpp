@@ -275,8 +275,8 @@ std::uint32_t dram_pitch(std::uint32_t row_bytes, std::uint32_t rows, std::uint3
   const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
   const std::uint32_t burst = machine.dram.bus_bytes * machine.dram.burst_length;
   const std::uint32_t unit = std::max(burst, kDramRowAlignment);
-  const bool is_one_row_after_another = rows > 1 && pitch % (2 * unit) == 0;
-  return is_one_row_after_another ? pitch + row_gap * unit : pitch;
+  const bool repeats = rows > 1 && row_gap != 0 && pitch % (2 * row_gap * unit) == 0;
+  return repeats ? pitch + row_gap * unit : pitch;
 }
 
 /// By tensor, whether it is the whole of one group's weights, as bytes, and nothing else.

@@ -142,9 +142,10 @@ struct Residence {
   /// Eighths that tensors and weights may have together: weights of what follows attention come in
   /// while its post-op work leaves the memory idle. 0: weights do not reside.
   std::uint32_t ahead = 0;
-  /// Bursts between rows in DRAM. Rows of 256 bytes and multiples have equal columns in one bank
-  /// group of a channel (hw/memory/dram_mapping.h), where bursts follow each other at tCCD_L. With
-  /// an odd number they go round all of them, with two round half of them, and open fewer rows.
+  /// Bursts between rows in DRAM that are a multiple of twice as many. Rows of 256 bytes and
+  /// multiples have equal columns in one bank group of a channel (hw/memory/dram_mapping.h), where
+  /// bursts follow each other at tCCD_L. An odd number of bursts goes round all of them, twice an
+  /// odd number round half of them, and opens fewer rows.
   std::uint32_t row_gap = 0;
 };
 

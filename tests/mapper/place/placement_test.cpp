@@ -103,8 +103,10 @@ TEST(Placement, AnOddRowGapGoesRoundAllBankGroupsAndChannels) {
       const std::size_t all = std::size_t{channels} * machine.dram.bank_groups;
       EXPECT_EQ(places(1), all) << cols << " columns, " << channels << " channels";
       const bool is_odd = round_up(cols, kDramRowAlignment) / kDramRowAlignment % 2 != 0;
-      EXPECT_EQ(places(2), is_odd ? all : all / 2);
-      if (cols == 1024) EXPECT_EQ(places(0), 1U);
+      EXPECT_EQ(places(2), is_odd ? all : all / 2) << cols << " columns";
+      if (cols == 1024) {
+        EXPECT_EQ(places(0), 1U);
+      }
     }
   }
 }
