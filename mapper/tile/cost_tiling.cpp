@@ -222,7 +222,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
             if (problem.may_leave_in_parts(t) && shape.loading.least <= by_parts.limit()) {
               Tiling in_parts = t;
               in_parts.in_parts = true;
-              if (cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
+              const bool may_be_one = cost.least_of(in_parts, shape).cycles <= by_parts.limit();
+              if (may_be_one && cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
             }
             if (t.k < problem.k && shape.loading.least_of(t) <= sweeps_limit()) {
               Tiling swept = t;
@@ -234,6 +235,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
                 shape.cautious.least_of(t) > cautious.limit()) {
               continue;
             }
+            const TilingCost::Least least = cost.least_of(t, shape);
+            if (least.cycles > best.limit(variant) && least.cautious > cautious.limit()) continue;
             if (!cost.evaluate_if_fits(t, shape)) continue;
             best.add(t, variant);
             cautious.add(t);

@@ -96,7 +96,7 @@ bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint
 }
 
 TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles) const {
-  Shape shape;
+  Shape shape{};
   shape.m_tiles = ceil_div(problem_.m, t.m);
   shape.c_tiles = ceil_div(problem_.n, t.c_cols);
   shape.n_tiles = shape.c_tiles * ceil_div(t.c_cols, t.n);
@@ -122,6 +122,10 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
   shape.turnaround =
       static_cast<double>(shape.m_tiles * shape.c_tiles) *
       static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
+  if (!problem_.a_on_chip) {
+    shape.a_tile = std::uint64_t{t.m} * round_up(problem_.a_cols(t.k), machine_.array.rows);
+  }
+  if (!problem_.b_on_chip) shape.b_tile = std::uint64_t{problem_.b_rows(t.k)} * t.n;
   shape.loading = loading(t, shape, load_rate_);
   shape.cautious = loading(t, shape, cautious_rate_);
   return shape;
@@ -137,18 +141,45 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   loading.fetch = time(rate, commands * hw::kCommandBytes, kRun);
   // Everything is loaded once at least.
   const Loads once = loads(shape, 1, 1, 1, 1);
-  const double memory = a_time(rate, t, once.a) + b_time(rate, t, once.b) +
-                        time(rate, once.parameters, kRun) + shape.store + loading.fetch;
+  loading.memory = a_time(rate, t, once.a) + b_time(rate, t, once.b) +
+                   time(rate, once.parameters, kRun) + shape.store + loading.fetch;
+  loading.a_again = again(rate, once.a, a_run(t));
+  loading.b_again = again(rate, once.b, b_run(t));
+  loading.least = least_cycles(shape, loading.memory, false);
+  loading.least_of_one_result = least_cycles(shape, loading.memory, true);
+  return loading;
+}
+
+double TilingCost::least_cycles(const Shape& shape, double memory, bool one_result) const {
   const auto tiles = static_cast<double>(shape.m_tiles * shape.c_tiles);
   const double rest = memory / 8 + std::max(shape.store, shape.postop) / tiles;
   const auto compute = static_cast<double>(shape.array_cycles);
+  const double units = one_result ? compute + shape.postop + shape.turnaround
+                                  : std::max({compute, shape.postop, shape.turnaround});
   // Sums of doubles in another order may differ in their last bits.
   constexpr double kRounding = 1 - 1e-9;
-  loading.least =
-      std::floor((std::max({compute, shape.postop, shape.turnaround, memory}) + rest) * kRounding);
-  loading.least_of_one_result =
-      std::floor((std::max(compute + shape.postop + shape.turnaround, memory) + rest) * kRounding);
-  return loading;
+  return std::floor((std::max(units, memory) + rest) * kRounding);
+}
+
+TilingCost::Least TilingCost::least_of(const Tiling& t, const Shape& shape) const {
+  const auto stay = [&](std::uint64_t tiles, std::uint64_t bytes) {
+    return tiles * bytes <= problem_.stream_bytes;
+  };
+  const std::uint64_t parts = shape.n_tiles / shape.c_tiles, row = shape.k_tiles;
+  const std::uint64_t a_parts = t.k_outer ? 1 : parts;
+  std::uint64_t a_times = 1, b_times = 1;
+  if (t.m_outer || shape.m_tiles == 1) {
+    if (!stay(row, shape.a_tile)) a_times = shape.c_tiles * a_parts;
+  } else if (!stay(row * shape.m_tiles, shape.a_tile)) {
+    a_times = shape.c_tiles * (stay(row, shape.a_tile) ? 1 : a_parts);
+  }
+  if (!stay((t.m_outer ? shape.n_tiles : parts) * row, shape.b_tile)) b_times = shape.m_tiles;
+  const auto least = [&](const Loading& loading) {
+    const double memory = loading.memory + static_cast<double>(a_times - 1) * loading.a_again +
+                          static_cast<double>(b_times - 1) * loading.b_again;
+    return least_cycles(shape, memory, !t.two_results && !t.in_parts);
+  };
+  return {least(shape.loading), least(shape.cautious)};
 }
 
 TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double pre_times,
@@ -168,23 +199,35 @@ TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double p
 
 // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of weights
 // and parameters are one run.
+std::uint64_t TilingCost::a_run(const Tiling& t) const {
+  const std::uint64_t run = problem_.a_cols(t.k) * problem_.a_bytes;
+  return problem_.window ? std::min<std::uint64_t>(run, problem_.window_run) : run;
+}
+std::uint64_t TilingCost::b_run(const Tiling& t) const {
+  if (problem_.b_packed) return hw::packed_group_bytes(t.n);
+  if (t.unrolled) return t.n;
+  if (!problem_.b_is_activation) return kRun;
+  return problem_.b_transposed ? t.k : t.n;
+}
 double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  std::uint64_t run = problem_.a_cols(t.k) * problem_.a_bytes;
-  if (problem_.window) run = std::min<std::uint64_t>(run, problem_.window_run);
-  return time(rate, bytes, run);
+  return time(rate, bytes, a_run(t));
 }
 double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  if (problem_.b_packed) {
-    // The expander passes what it makes of the bytes, if that takes longer than they do.
-    const std::uint64_t group = hw::packed_group_bytes(t.n);
-    const hw::ExpansionCycles cycles =
-        hw::expansion_cycles(t.n, machine_.dma.expander_lanes, hw::scratchpad_word_bytes(machine_));
-    return std::max(time(rate, bytes, group),
-                    static_cast<double>(bytes / group * cycles.per_group));
-  }
-  if (t.unrolled) return time(rate, bytes, t.n);
-  if (!problem_.b_is_activation) return time(rate, bytes, kRun);
-  return time(rate, bytes, problem_.b_transposed ? t.k : t.n);
+  const std::uint64_t run = b_run(t);
+  if (!problem_.b_packed) return time(rate, bytes, run);
+  // The expander passes what it makes of the bytes, if that takes longer than they do.
+  const hw::ExpansionCycles cycles =
+      hw::expansion_cycles(t.n, machine_.dma.expander_lanes, hw::scratchpad_word_bytes(machine_));
+  return std::max(time(rate, bytes, run), static_cast<double>(bytes / run * cycles.per_group));
+}
+
+double TilingCost::again(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
+  const double more = time(rate, 2 * bytes, run) - time(rate, bytes, run);
+  if (bytes < run) return more;
+  // The last run of each time may be short: one of them and the requests that are cut.
+  const double size = machine_.dma.request_bytes;
+  const double each = std::max({rate.cycles_per_request, burst_cycles_, 1.0});
+  return std::max(0.0, more - 2 * (static_cast<double>(run) / size + 1) * each);
 }
 
 void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const {

@@ -34,6 +34,8 @@ class TilingCost {
   struct Loading {
     double fetch;  ///< cycles to load the commands
     double least, least_of_one_result;
+    double memory;            ///< cycles to move everything once
+    double a_again, b_again;  ///< cycles to load all of A, or B, once more, at least
     [[nodiscard]] double least_of(const Tiling& t) const {
       return t.two_results || t.in_parts ? least : least_of_one_result;
     }
@@ -43,7 +45,8 @@ class TilingCost {
     std::uint64_t m_tiles, c_tiles, n_tiles, k_tiles;
     std::uint64_t array_cycles, b_bytes;
     double store, postop;       ///< cycles
-    double turnaround;          ///< cycles of the array between all C tiles
+    std::uint64_t a_tile, b_tile;  ///< bytes on chip at least; 0: of what is there anyway
+    double turnaround;             ///< cycles of the array between all C tiles
     Loading loading, cautious;  ///< with all and with half of the reads in flight
   };
   [[nodiscard]] Shape shape(const Tiling& t) const { return shape(t, array_cycles(t)); }
@@ -52,6 +55,12 @@ class TilingCost {
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   /// The same as without its shape, of a tiling that may_fit().
   [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
+  /// Cycles that a variant takes at least, by what it loads again for want of room, with all and
+  /// with half of the reads in flight. Of sweeps in one direction.
+  struct Least {
+    double cycles, cautious;
+  };
+  [[nodiscard]] Least least_of(const Tiling& t, const Shape& shape) const;
   /// Whether its flags mean something, and not what others say without them.
   [[nodiscard]] bool is_distinct(const Tiling& t) const;
 
@@ -63,6 +72,8 @@ class TilingCost {
   [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
   void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;
   [[nodiscard]] Loading loading(const Tiling& t, const Shape& shape, const DmaRate& rate) const;
+  /// Of variants that load so much, in two results or in one.
+  [[nodiscard]] double least_cycles(const Shape& shape, double memory, bool one_result) const;
   /// Bytes to load of each kind, and cycles of the load stages of A.
   struct Loads {
     std::uint64_t a, b, parameters, pre;
@@ -100,6 +111,11 @@ class TilingCost {
                                           std::uint64_t group);
   /// Bytes of B in memory: tiles of weights are stored with their padding.
   [[nodiscard]] std::uint64_t b_bytes(const Tiling& t) const;
+  /// Bytes that tiles of A, and of B, have one after the other in memory.
+  [[nodiscard]] std::uint64_t a_run(const Tiling& t) const;
+  [[nodiscard]] std::uint64_t b_run(const Tiling& t) const;
+  /// Cycles that loading `bytes` in such runs once more takes at least, however often it is done.
+  [[nodiscard]] double again(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
 
