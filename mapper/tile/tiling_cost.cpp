@@ -143,7 +143,8 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   const Loads once = loads(shape, 1, 1, 1, 1);
   loading.memory = a_time(rate, t, once.a) + b_time(rate, t, once.b) +
                    time(rate, once.parameters, kRun) + shape.store + loading.fetch;
-  loading.a_again = again(rate, once.a, a_run(t));
+  // Parameters of stages may stay.
+  loading.a_again = again(rate, loads(shape, 1, 0, 1, 1).a, a_run(t));
   loading.b_again = again(rate, once.b, b_run(t));
   loading.least = least_cycles(shape, loading.memory, false);
   loading.least_of_one_result = least_cycles(shape, loading.memory, true);

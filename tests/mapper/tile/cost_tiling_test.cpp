@@ -68,10 +68,11 @@ Tiling flagged(Tiling t, unsigned flags) {
 TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
   std::mt19937_64 random(1);
   hw::Machine machine;
-  machine.preop.lanes = 16;
-  int fitting = 0, close = 0, more_if_cautious = 0;
+  machine.preop.lanes = machine.dma.expander_lanes = 16;
+  int fitting = 0, close = 0, more_if_cautious = 0, more_if_loaded_again = 0, in_parts = 0;
   for (int round = 0; round < 20'000; ++round) {
-    const TilingProblem problem = any_problem(random);
+    TilingProblem problem = any_problem(random);
+    problem.b_packed = problem.k != 0 && !problem.b_is_activation && random() % 8 == 0;
     const TilingCost cost(machine, problem);
     const Tiling tiles = any_tiling(random, problem);
     if (!cost.may_fit(tiles)) continue;
@@ -85,6 +86,18 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
       const double cautious = std::floor(shape.cautious.least_of(t));
       ASSERT_LE(cautious, static_cast<double>(t.cautious_cycles)) << round << ", " << flags;
       more_if_cautious += cautious > static_cast<double>(t.cycles) ? 1 : 0;
+      // With what it loads again.
+      const TilingCost::Least again = cost.least_of(t, shape);
+      ASSERT_LE(again.cycles, static_cast<double>(t.cycles)) << round << ", " << flags;
+      ASSERT_LE(again.cautious, static_cast<double>(t.cautious_cycles)) << round << ", " << flags;
+      more_if_loaded_again += again.cycles > 1.1 * least ? 1 : 0;
+      if (Tiling apart = t; problem.may_leave_in_parts(t)) {
+        apart.in_parts = true;
+        ASSERT_TRUE(cost.evaluate_if_fits(apart, shape));
+        const double cycles = cost.least_of(apart, shape).cycles;
+        ASSERT_LE(cycles, static_cast<double>(apart.cycles)) << round << ", " << flags;
+        ++in_parts;
+      }
       ++fitting;
       close += 1.1 * least > static_cast<double>(t.cycles) ? 1 : 0;
       // Alone it is as with its shape.
@@ -97,6 +110,8 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
   EXPECT_GT(fitting, 10'000);
   EXPECT_GT(close, fitting / 4);  // a bound that says nothing would do no work
   EXPECT_GT(more_if_cautious, 1'000);
+  EXPECT_GT(more_if_loaded_again, fitting / 20);
+  EXPECT_GT(in_parts, 1'000);
 }
 
 // Its rows are apart in memory, and a tile has as much of each as it is deep: a request for each.
