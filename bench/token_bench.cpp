@@ -104,9 +104,8 @@ Cost decode(const Options& options, Mode mode) {
     if (step != 0) cost.mapping = cost.mapping + (Time::now() - before);
     return mapping;
   };
-  const testbench::SimulationResult result =
-      testbench::simulate(run.graph(), run.first(), machine, tlm_model::make_models(machine),
-                          run.inputs(), simulation);
+  const testbench::SimulationResult result = testbench::simulate(
+      run.graph(), run.first(), machine, tlm_model::make_models(machine), run.inputs(), simulation);
   const double tokens = options.tokens - 1;
   cost.start = second - begin;
   cost.token = (Time::now() - second) / tokens;

@@ -358,8 +358,7 @@ std::size_t DramTiming::access_each(std::uint64_t address, bool write, std::uint
   if (channel.not_before > ready || channel.bus_free > data) return 0;
   if (write ? channel.write_data_ok > data : channel.read_ok > ready) return 0;
   // All have to recover before the next refresh.
-  const std::uint64_t recovered =
-      data + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
+  const std::uint64_t recovered = data + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
   if (recovered > channel.next_refresh) return 0;
   count = std::min<std::uint64_t>(count, (channel.next_refresh - recovered) / step + 1);
   if (count < least) return 0;

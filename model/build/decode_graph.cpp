@@ -56,8 +56,7 @@ void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t toke
     std::vector<std::uint8_t> bytes(cache.bytes(), 0);
     for (std::size_t row = 0; row < tokens; ++row) {
       const auto from = qkv.begin() + static_cast<std::ptrdiff_t>((3 * row + 1) * width);
-      std::copy_n(from, 2 * width,
-                  bytes.begin() + static_cast<std::ptrdiff_t>(2 * row * width));
+      std::copy_n(from, 2 * width, bytes.begin() + static_cast<std::ptrdiff_t>(2 * row * width));
     }
     cache.data = std::move(bytes);
   }

@@ -217,8 +217,7 @@ void Reference::run_host(const Node& node) {
     return first_of(tensor, view, row) * hw::bytes_of(tensor.type);
   };
   const auto row_of = [&](const View& view, std::size_t row) {
-    return view.tensor == kNoTensor ? nullptr
-                                    : memory_[view.tensor].data() + offset(view, row);
+    return view.tensor == kNoTensor ? nullptr : memory_[view.tensor].data() + offset(view, row);
   };
   std::uint8_t* const out = memory_[node.out.tensor].edit().data();
   for (std::size_t r = 0; r < node.in.rows; ++r) {

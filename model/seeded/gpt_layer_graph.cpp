@@ -104,8 +104,7 @@ class SeparateLayer {
       std::vector<std::uint8_t>& codes = positions.data.edit();
       codes.resize(positions.bytes());
       for (std::size_t i = 0; i < codes.size(); ++i) {
-        codes[i] =
-            static_cast<std::uint8_t>(layer_.fc1.weight[i % layer_.fc1.weight.size()] / 4);
+        codes[i] = static_cast<std::uint8_t>(layer_.fc1.weight[i % layer_.fc1.weight.size()] / 4);
       }
     }
     const View table = builder_.whole(builder_.add_tensor(std::move(positions)));

@@ -104,7 +104,7 @@ class PartBuilder {
         const bool writes = spread.segment == segment_;
         copy.kind = writes ? Tensor::Kind::kOutput : Tensor::Kind::kInput;
         if (!writes) copy.int4 = false;  // it comes as it left the other core
-        if (!writes) copy.data = {};  // rows that never change are where it is written
+        if (!writes) copy.data = {};     // rows that never change are where it is written
         part_.exchanged.push_back({entry->second, tensor, writes, !spread.split});
       } else if (copy.kind == Tensor::Kind::kInput) {
         part_.exchanged.push_back({entry->second, tensor, false, true});

@@ -125,8 +125,8 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
 void SystemBus::limit_answer(RequestBatch& batch) const {
   const Clock& clock = core_.clock();
   const std::uint64_t answered = clock.cycle_from_ps(batch.answer_from);
-  const auto finished = core_.finished_for(answered, clock.cycles_in(batch.step),
-                                           batch.requests.front().bytes);
+  const auto finished =
+      core_.finished_for(answered, clock.cycles_in(batch.step), batch.requests.front().bytes);
   if (clock.edge_ps(answered) > batch.answer_by || !finished) return batch.leave_uncertain();
   // A time between two edges counts as the second.
   batch.answer_from = finished->first == 0 ? 0 : clock.edge_ps(finished->first - 1) + 1;

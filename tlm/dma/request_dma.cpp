@@ -163,8 +163,7 @@ void RequestDma::end_in_one(Stream& stream, Transfer& transfer) {
   const std::uint64_t first = clock_.cycle_from_ps(batch_.requests.front().time);
   const std::uint64_t step = clock_.cycles_in(batch_.step), count = batch_.size();
   const std::uint64_t in_window = std::min<std::uint64_t>(count, window_.size());
-  // Slots are taken in turn: what the last requests leave there is what counts.
-  oldest_ = (oldest_ + count - in_window) % window_.size();
+  // What the last requests leave in the slots is what counts; in which of them it begins does not.
   for (std::uint64_t i = count - in_window; i < count; ++i) {
     window_[oldest_] = first + i * step;
     if (++oldest_ == window_.size()) oldest_ = 0;

@@ -74,8 +74,8 @@ class RequestDma final : public DmaPort {
   struct Stream {
     std::uint64_t address;
     std::uint8_t* data;
-    std::uint64_t left;                ///< requests
-    std::uint64_t in_row, row_left;    ///< of each row, and of the first
+    std::uint64_t left;              ///< requests
+    std::uint64_t in_row, row_left;  ///< of each row, and of the first
     /// Whether the next request is the last of its row.
     bool ends_row() noexcept {
       if (--row_left != 0) return false;
