@@ -189,6 +189,25 @@ TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
   EXPECT_GT(in_one, 20 * systems) << "even streams hardly occur";
 }
 
+// An answer that comes a window later, or a few cycles before or after that.
+TEST_F(RequestStreamTest, LooksLikeSingleRequestsWhateverTheLatency) {
+  std::uint64_t in_one = 0, none = 0;
+  for (std::uint32_t outstanding = 5; outstanding <= 14; ++outstanding) {
+    for (std::uint32_t latency = 1; latency <= 24; ++latency) {
+      Task task{{}, {}, 0};
+      task.machine.dma.slots = hw::SlotOrder::kIssue;
+      task.machine.dram.mib = 1;
+      task.machine.bus.response_latency = latency;
+      const std::uint64_t bytes = std::uint64_t{120} * task.machine.dma.request_bytes;
+      task.ports.push_back(
+          {outstanding, RequestDma::kQuantum, {{false, {0, bytes, nullptr, bytes, 3, bytes}, 0}}});
+      ASSERT_EQ(observe(task, false, in_one), observe(task, true, none))
+          << outstanding << " requests, latency " << latency;
+    }
+  }
+  EXPECT_GT(in_one, 10'000U);
+}
+
 /// Counts the calls that pass it.
 class CallCounter : public sc_core::sc_module {
  public:
