@@ -1,6 +1,7 @@
 #include "analysis/port_traffic.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "hw/memory/fixed_memory.h"
 
@@ -22,13 +23,18 @@ PortTraffic::PortTraffic(const hw::Machine& machine)
 void PortTraffic::add_rows(std::uint64_t address, std::uint64_t pitch, std::uint64_t count,
                            std::uint64_t bytes) {
   if (bytes == 0) return;
-  for (std::uint64_t row = 0; row < count; ++row) {
-    add_row(address + row * pitch, address + row * pitch + bytes);
+  // After so many rows they are cut in the same places again.
+  const std::uint64_t grain = std::lcm(request_, burst_);
+  const std::uint64_t period = std::min(count, grain / std::gcd(pitch, grain));
+  for (std::uint64_t row = 0; row < period; ++row) {
+    const std::uint64_t begin = address + row * pitch;
+    add_row(begin, begin + bytes, (count - row + period - 1) / period);
   }
 }
 
-void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end) {
+void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end, std::uint64_t rows) {
   const auto piece = [&](std::uint64_t from, std::uint64_t to, std::uint64_t times) {
+    times *= rows;
     beats_ += times * ((to - from + beat_ - 1) / beat_);
     bursts_ += times * blocks(from, to, burst_);
   };
@@ -38,8 +44,8 @@ void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end) {
     piece(first_end, first_end + request_, (last - first_end) / request_);
     if (end > last) piece(last, end, 1);
   }
-  requests_ += blocks(begin, end, request_);
-  bytes_ += end - begin;
+  requests_ += rows * blocks(begin, end, request_);
+  bytes_ += rows * (end - begin);
 }
 
 }  // namespace systole::analysis

@@ -22,7 +22,8 @@ class PortTraffic {
   [[nodiscard]] std::uint64_t burst_bytes() const { return bursts_ * burst_; }
 
  private:
-  void add_row(std::uint64_t begin, std::uint64_t end);
+  /// `rows` rows that are cut in the same places.
+  void add_row(std::uint64_t begin, std::uint64_t end, std::uint64_t rows);
 
   std::uint64_t request_, beat_, burst_;  ///< bytes
   std::uint64_t requests_ = 0, bytes_ = 0, beats_ = 0, bursts_ = 0;

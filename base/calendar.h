@@ -44,6 +44,27 @@ class Calendar {
   std::optional<std::uint64_t> reserve_each(std::uint64_t earliest, std::uint64_t step,
                                             std::uint64_t count, std::uint64_t length);
 
+  /// Takes back the last `count` of more reservations that reserve_each() has just made, each of
+  /// that `length`.
+  void give_back(std::uint64_t count, std::uint64_t length) {
+    Interval& last = booked_.back();
+    if (last.more != 0) {
+      last.more -= count;
+    } else {
+      last.end -= count * length;
+    }
+  }
+
+  /// For which `earliest`, from the first to the second, reserve_each() would return `begin`, for
+  /// any number of reservations of that step and length. Nothing: for none.
+  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> earliest_for(
+      std::uint64_t begin, std::uint64_t step, std::uint64_t length) const {
+    if (step < length || begin < last_end()) return std::nullopt;
+    const bool joins = !booked_.empty() && step == length && booked_.back().more == 0 &&
+                       begin == booked_.back().end;
+    return std::pair(joins ? booked_.back().begin : begin, begin);
+  }
+
   /// No caller will ask for time before `now` any more. Must not go backwards. Cheap: does its work
   /// once in a while.
   void retire(std::uint64_t now) {

@@ -82,7 +82,7 @@ class NativeEncoder {
   [[nodiscard]] const std::uint8_t* operand(const model::View& view) const {
     const model::Tensor& tensor = graph_.tensors[view.tensor];
     const bool constant = tensor.kind == model::Tensor::Kind::kConstant;
-    return (constant ? tensor.data : memory_[view.tensor]).data() + offset(view);
+    return (constant ? tensor.data.get() : memory_[view.tensor]).data() + offset(view);
   }
 
   void multiply(const mapper::Group& group) {

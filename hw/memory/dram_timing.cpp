@@ -341,33 +341,36 @@ std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std:
   return count;
 }
 
-std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool write,
-                                                     std::uint64_t arrival, std::uint64_t step,
-                                                     std::size_t count) {
-  if (watch_ != nullptr || channels_.size() != 1) return std::nullopt;
-  if ((address & (mapping_.burst_bytes() - 1)) != 0) return std::nullopt;
-  if (count_hits(address, count) != count) return std::nullopt;
+std::size_t DramTiming::access_each(std::uint64_t address, bool write, std::uint64_t arrival,
+                                    std::uint64_t step, std::size_t count, std::size_t least) {
+  if (watch_ != nullptr || channels_.size() != 1) return 0;
+  if ((address & (mapping_.burst_bytes() - 1)) != 0) return 0;
+  count = count_hits(address, count);
+  if (count < least) return 0;
   Channel& channel = channels_.front();
   const DramLocation at = mapping_.locate(address);
-  const std::size_t groups = channel.groups.size(), used = std::min(count, groups);
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
   // Each command goes out when its request is ready, if the first on each bank can, and if the
   // next ones come late enough: on the data bus, and in each group.
   const std::uint64_t ready = arrival + times_.controller, data = ready + latency;
-  if (step < times_.burst || (count > groups && groups * step < times_.ccd_l)) return std::nullopt;
-  if (channel.not_before > ready || channel.bus_free > data) return std::nullopt;
-  if (write ? channel.write_data_ok > data : channel.read_ok > ready) return std::nullopt;
+  const std::size_t groups = channel.groups.size();
+  if (step < times_.burst || (count > groups && groups * step < times_.ccd_l)) return 0;
+  if (channel.not_before > ready || channel.bus_free > data) return 0;
+  if (write ? channel.write_data_ok > data : channel.read_ok > ready) return 0;
+  // All have to recover before the next refresh.
+  const std::uint64_t recovered = data + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
+  if (recovered > channel.next_refresh) return 0;
+  count = std::min<std::uint64_t>(count, (channel.next_refresh - recovered) / step + 1);
+  if (count < least) return 0;
+  const std::size_t used = std::min(count, groups);
   for (std::size_t i = 0; i < used; ++i) {
     const std::size_t group = (at.group + i) % groups;
     if (std::max(channel.groups[group].column_ok, bank_of(channel, at, group).column_ok) >
         ready + i * step) {
-      return std::nullopt;
+      return 0;
     }
   }
   const std::uint64_t last = data + (count - 1) * step + times_.burst;
-  if (last + times_.rp + std::max(times_.wr, times_.rtp) > channel.next_refresh) {
-    return std::nullopt;
-  }
   for (std::size_t i = count - used; i < count; ++i) {
     const std::size_t group = (at.group + i) % groups;
     const std::uint64_t begin = data + i * step;
@@ -387,7 +390,7 @@ std::optional<std::uint64_t> DramTiming::access_each(std::uint64_t address, bool
   stalled[kLatency] = (count - 1) * (gap - idle);
   channel.account.spend(last, (count - 1) * idle, stalled);
   count_bursts(write, count);
-  return data + times_.burst;
+  return count;
 }
 
 void DramTiming::watch(DramWatch& watch) {

@@ -96,11 +96,17 @@ class DramTiming {
   std::size_t access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
                                std::size_t count);
 
-  /// The same for `count` such requests that arrive `step` ps after each other, if that is how
-  /// their data end, too: none waits for another, a bank or a refresh. Returns the end of the first
-  /// one's data. Nothing, and nothing is done, if it is not certain in advance that this is so.
-  std::optional<std::uint64_t> access_each(std::uint64_t address, bool write, std::uint64_t arrival,
-                                           std::uint64_t step, std::size_t count);
+  /// The same for as many as can be of `count` such requests that arrive `step` ps after each
+  /// other, if that is how their data end, too, from end_alone() on: none waits for another, a bank
+  /// or a refresh. Returns how many were served; none if it is not certain in advance that this is
+  /// so of the first `least`.
+  std::size_t access_each(std::uint64_t address, bool write, std::uint64_t arrival,
+                          std::uint64_t step, std::size_t count, std::size_t least);
+
+  /// When the data of a burst end, ps, if it arrives at `arrival` and waits for nothing.
+  [[nodiscard]] std::uint64_t end_alone(bool write, std::uint64_t arrival) const noexcept {
+    return arrival + times_.controller + (write ? times_.cwl : times_.cl) + times_.burst;
+  }
 
   /// From `now` ps on, time counts in the accounts or it does not. See
   /// BlockAccount::set_counting().

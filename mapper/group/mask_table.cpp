@@ -74,7 +74,7 @@ const std::vector<std::uint8_t>* table_of(const model::Graph& graph, const Maske
                     (table.type == hw::DType::kS8 || (selects && table.type == hw::DType::kU8)) &&
                     table.data.size() == std::size_t{scores.query.rows} * scores.key.rows &&
                     std::all_of(table.data.begin(), table.data.end(), is_code);
-  return fits ? &table.data : nullptr;
+  return fits ? &table.data.get() : nullptr;
 }
 
 }  // namespace

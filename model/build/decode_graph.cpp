@@ -53,12 +53,12 @@ void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t toke
   for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
     const std::vector<std::uint8_t>& qkv = reference.bytes(layer_name(i) + "qkv.requantise");
     Tensor& cache = graph.tensors[find_tensor(graph, layer_name(i) + "cache")];
-    cache.data.assign(cache.bytes(), 0);
+    std::vector<std::uint8_t> bytes(cache.bytes(), 0);
     for (std::size_t row = 0; row < tokens; ++row) {
       const auto from = qkv.begin() + static_cast<std::ptrdiff_t>((3 * row + 1) * width);
-      std::copy_n(from, 2 * width,
-                  cache.data.begin() + static_cast<std::ptrdiff_t>(2 * row * width));
+      std::copy_n(from, 2 * width, bytes.begin() + static_cast<std::ptrdiff_t>(2 * row * width));
     }
+    cache.data = std::move(bytes);
   }
 }
 

@@ -253,8 +253,8 @@ AttentionHead EncoderBlocks::masked(AttentionHead head, const std::string& prefi
   table.cols = head.key.rows;
   table.kind = Tensor::Kind::kConstant;
   const auto first = block.keep.begin() + static_cast<std::ptrdiff_t>(index * cells);
-  std::transform(first, first + static_cast<std::ptrdiff_t>(cells), std::back_inserter(table.data),
-                 [](std::uint8_t kept) {
+  std::transform(first, first + static_cast<std::ptrdiff_t>(cells),
+                 std::back_inserter(table.data.edit()), [](std::uint8_t kept) {
                    return kept != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(kPrunedCode);
                  });
   head.pruned = builder_.whole(builder_.add_tensor(std::move(table)));

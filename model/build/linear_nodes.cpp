@@ -94,9 +94,11 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   weight.grouped = layer.grouped;
   weight.int4 = layer.int4 && !layer.grouped;  // groups become int8 as they are loaded
   const std::size_t of_output = layer.inputs / hw::kGroupWeights;
-  for (std::size_t i = 0; i < layer.groups.size(); ++i) {
-    weight.groups.push_back(layer.groups[i % layer.outputs * of_output + i / layer.outputs]);
+  std::vector<hw::WeightGroup> groups(layer.groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i] = layer.groups[i % layer.outputs * of_output + i / layer.outputs];
   }
+  weight.groups = std::move(groups);
   const View b = builder.whole(builder.add_tensor(std::move(weight)));
   const View product = builder.matmul(name, in, b, false);
   if (layer.bias.empty()) return product;

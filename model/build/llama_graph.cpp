@@ -91,7 +91,7 @@ class LlamaBlocks {
         hw::make_rope_table(positions, shape_.head_width, shape_.rope_base);
     const View view = add("rope", positions * sequences_, shape_.head_width, hw::DType::kS16,
                           Tensor::Kind::kConstant);
-    std::vector<std::uint8_t>& data = builder_.tensor(view.tensor).data;
+    std::vector<std::uint8_t>& data = builder_.tensor(view.tensor).data.edit();
     data.reserve(std::size_t{view.rows} * view.cols * 2);
     for (std::uint32_t row = 0; row < view.rows; ++row) {
       const std::uint32_t position = cache_ == 0 ? row % length_ : row / sequences_;
@@ -107,7 +107,7 @@ class LlamaBlocks {
   /// Pushes the scores of keys before the window below all others.
   void add_window_mask() {
     window_ = add("window", length_, length_, hw::DType::kS8, Tensor::Kind::kConstant);
-    std::vector<std::uint8_t>& data = builder_.tensor(window_.tensor).data;
+    std::vector<std::uint8_t>& data = builder_.tensor(window_.tensor).data.edit();
     data.assign(std::size_t{length_} * length_, 0);
     for (std::size_t row = shape_.window; row < length_; ++row) {
       const auto first = data.begin() + static_cast<std::ptrdiff_t>(row * length_);
@@ -299,7 +299,8 @@ class LlamaBlocks {
     words.rows = shape_.vocabulary;
     words.cols = shape_.width;
     words.kind = Tensor::Kind::kConstant;
-    words.data.assign(llama_.output.weight.begin(), llama_.output.weight.end());
+    const std::vector<std::int8_t>& codes = llama_.output.weight;
+    words.data = std::vector<std::uint8_t>(codes.begin(), codes.end());
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
     const View product = scaled_rows(builder_, "output",
                                      builder_.matmul("output", in.codes, b, true), in, rounding_);
@@ -372,8 +373,8 @@ void fill_llama_caches(Graph& graph, const IntegerLlama& llama, std::uint32_t to
     auto value = reference.bytes(llama_attention_name(i) + "values").begin();
     for (std::uint32_t s = 0; s < sequences; ++s) {
       Tensor& cache = graph.tensors[find_tensor(graph, cache_name(i, s))];
-      cache.data.assign(cache.bytes(), 0);
-      auto to = cache.data.begin();
+      cache.data = std::vector<std::uint8_t>(cache.bytes(), 0);
+      auto to = cache.data.edit().begin();
       for (std::uint32_t row = 0; row < tokens; ++row, key += kv, value += kv) {
         to = std::copy_n(value, kv, std::copy_n(key, kv, to));
       }

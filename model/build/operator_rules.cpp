@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -177,10 +178,9 @@ View OperatorRules::add_table(const NetworkNode& node) {
   table.cols = in(node).cols;
   table.type = hw::DType::kS32;
   table.kind = Tensor::Kind::kConstant;
-  for (const std::int32_t word : words) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&word);
-    table.data.insert(table.data.end(), bytes, bytes + sizeof word);
-  }
+  std::vector<std::uint8_t> bytes(words.size() * sizeof(std::int32_t));
+  if (!words.empty()) std::memcpy(bytes.data(), words.data(), bytes.size());
+  table.data = std::move(bytes);
   const View operand = builder_.whole(builder_.add_tensor(std::move(table)));
   const View sum = builder_.stage(
       node.name, in(node), add_tensor_stage(hw::DType::kS32, {}, kBranchBits, datapath_.rounding),

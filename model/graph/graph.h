@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "hw/host/host_function.h"
 #include "hw/number/dtype.h"
 #include "hw/number/weight_groups.h"
@@ -33,14 +34,14 @@ struct Tensor {
   std::uint32_t rows = 0, cols = 0;
   hw::DType type = hw::DType::kS8;
   Kind kind = Kind::kActivation;
-  std::vector<std::uint8_t>
-      data;            ///< constants (and rows of activations that never change): rows x
-                       ///< cols elements, row-major, little endian; empty when shape only
+  /// Constants (and rows of activations that never change): rows x cols elements, row-major,
+  /// little endian; empty when shape only.
+  hw::SharedVector<std::uint8_t> data;
   double scale = 0.0;  ///< real value of one unit, 0 when it has none
   /// Weights of four bits [k x n], of which `data` is the expanded form; k is a multiple of
   /// hw::kGroupWeights. Else, as of a mere shape, `groups` is empty.
   bool grouped = false;
-  std::vector<hw::WeightGroup> groups = {};  ///< [k / hw::kGroupWeights][n]
+  hw::SharedVector<hw::WeightGroup> groups = {};  ///< [k / hw::kGroupWeights][n]
   /// Weights or activations of four bits, -8 to 7, which an array with a split multiplier
   /// multiplies as they are; `data` has a byte of each.
   bool int4 = false;

@@ -55,7 +55,8 @@ Reference::Reference(const Graph& graph, ReferenceOptions options)
 
 void Reference::allocate(TensorId id) {
   const Tensor& tensor = graph_.tensors[id];
-  memory_[id] = tensor.data.empty() ? std::vector<std::uint8_t>(tensor.bytes(), 0) : tensor.data;
+  memory_[id] = tensor.data;
+  if (tensor.data.empty()) memory_[id] = std::vector<std::uint8_t>(tensor.bytes(), 0);
 }
 
 void Reference::set_input(std::string_view name, const std::vector<std::int32_t>& values) {
@@ -67,7 +68,7 @@ void Reference::set_input(std::string_view name, const std::vector<std::int32_t>
                                 std::to_string(values.size()) + " elements");
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (!store_element(memory_[id].data(), i, tensor.type, values[i])) {
+    if (!store_element(memory_[id].edit().data(), i, tensor.type, values[i])) {
       throw std::out_of_range("'" + tensor.name + "': " + std::to_string(values[i]) +
                               " does not fit " + hw::name_of(tensor.type));
     }
@@ -87,7 +88,7 @@ void Reference::run(const std::function<void(std::size_t nodes)>& progress) {
     } else {
       run_stage(node);
     }
-    for (const TensorId id : last_use_[n]) std::vector<std::uint8_t>().swap(memory_[id]);
+    for (const TensorId id : last_use_[n]) memory_[id] = {};
     if (progress) progress(n + 1);
   }
 }
@@ -156,7 +157,7 @@ std::vector<std::int32_t> Reference::load_input(const Node& node) const {
 
 void Reference::store(const Node& node, const View& view, const std::vector<std::int32_t>& values) {
   const Tensor& tensor = graph_.tensors[view.tensor];
-  std::uint8_t* bytes = memory_[view.tensor].data();
+  std::uint8_t* bytes = memory_[view.tensor].edit().data();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t index = first_of(tensor, view, i / view.cols) + i % view.cols;
     if (!store_element(bytes, index, tensor.type, values[i])) {
@@ -211,15 +212,17 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
 }
 
 void Reference::run_host(const Node& node) {
-  const auto row_of = [this](const View& view, std::size_t row) -> std::uint8_t* {
-    if (view.tensor == kNoTensor) return nullptr;
+  const auto offset = [this](const View& view, std::size_t row) {
     const Tensor& tensor = graph_.tensors[view.tensor];
-    const std::size_t first = first_of(tensor, view, row);
-    return memory_[view.tensor].data() + first * hw::bytes_of(tensor.type);
+    return first_of(tensor, view, row) * hw::bytes_of(tensor.type);
   };
+  const auto row_of = [&](const View& view, std::size_t row) {
+    return view.tensor == kNoTensor ? nullptr : memory_[view.tensor].data() + offset(view, row);
+  };
+  std::uint8_t* const out = memory_[node.out.tensor].edit().data();
   for (std::size_t r = 0; r < node.in.rows; ++r) {
     hw::apply_host_row(node.host()->function, row_of(node.in, r), row_of(node.second(), r),
-                       node.in.cols, row_of(node.out, r),
+                       node.in.cols, out + offset(node.out, r),
                        hw::host_kept(node.valid_cols(), r, node.in.cols));
   }
 }

@@ -57,8 +57,8 @@ class Reference {
 
   const Graph& graph_;
   ReferenceOptions options_;
-  std::vector<std::vector<std::uint8_t>> memory_;  ///< per tensor
-  std::vector<std::vector<TensorId>> last_use_;    ///< per node: tensors that it is the last to use
+  std::vector<hw::SharedVector<std::uint8_t>> memory_;  ///< per tensor
+  std::vector<std::vector<TensorId>> last_use_;  ///< per node: tensors that it is the last to use
 };
 
 }  // namespace systole::model

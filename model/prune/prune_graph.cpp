@@ -173,16 +173,17 @@ class ColumnPruner {
     const bool edge = tensor.kind == Tensor::Kind::kInput || tensor.kind == Tensor::Kind::kOutput;
     if (edge) throw std::invalid_argument("prune: " + tensor.name + " loses columns");
     if (tensor.data.empty()) return result;
-    result.data.clear();
+    std::vector<std::uint8_t> data;
     const std::size_t element = hw::bytes_of(tensor.type);
     for (std::uint32_t r = 0; r < tensor.rows; ++r) {
       for (std::uint32_t c = 0; c < tensor.cols; ++c) {
         if (gone.rows[r] || gone.cols[c]) continue;
         const auto from = tensor.data.begin() +
                           static_cast<std::ptrdiff_t>((std::size_t{r} * tensor.cols + c) * element);
-        result.data.insert(result.data.end(), from, from + static_cast<std::ptrdiff_t>(element));
+        data.insert(data.end(), from, from + static_cast<std::ptrdiff_t>(element));
       }
     }
+    result.data = std::move(data);
     return result;
   }
 

@@ -101,10 +101,10 @@ class SeparateLayer {
     positions.cols = shape_.width;
     positions.kind = Tensor::Kind::kConstant;
     if (!layer_.fc1.weight.empty()) {  // any seeded bytes do
-      positions.data.resize(positions.bytes());
-      for (std::size_t i = 0; i < positions.data.size(); ++i) {
-        positions.data[i] =
-            static_cast<std::uint8_t>(layer_.fc1.weight[i % layer_.fc1.weight.size()] / 4);
+      std::vector<std::uint8_t>& codes = positions.data.edit();
+      codes.resize(positions.bytes());
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::uint8_t>(layer_.fc1.weight[i % layer_.fc1.weight.size()] / 4);
       }
     }
     const View table = builder_.whole(builder_.add_tensor(std::move(positions)));

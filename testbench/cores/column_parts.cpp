@@ -104,7 +104,7 @@ class PartBuilder {
         const bool writes = spread.segment == segment_;
         copy.kind = writes ? Tensor::Kind::kOutput : Tensor::Kind::kInput;
         if (!writes) copy.int4 = false;  // it comes as it left the other core
-        if (!writes) copy.data.clear();  // rows that never change are where it is written
+        if (!writes) copy.data = {};     // rows that never change are where it is written
         part_.exchanged.push_back({entry->second, tensor, writes, !spread.split});
       } else if (copy.kind == Tensor::Kind::kInput) {
         part_.exchanged.push_back({entry->second, tensor, false, true});
@@ -139,14 +139,14 @@ class PartBuilder {
     copy.name = name;
     copy.rows = of.rows;
     copy.cols = 0;
-    copy.data.clear();
-    copy.groups.clear();
+    copy.data = {};
+    copy.groups = {};
     copy.grouped = from.grouped && of.row == 0 && of.rows == from.rows;
     for (const Columns& range : ranges) copy.cols += range.end - range.begin;
     for (std::size_t at = 0; copy.grouped && at < from.groups.size(); at += from.cols) {
       for (const Columns& range : ranges) {
         const auto row = from.groups.begin() + static_cast<std::ptrdiff_t>(at);
-        copy.groups.insert(copy.groups.end(), row + range.begin, row + range.end);
+        copy.groups.edit().insert(copy.groups.end(), row + range.begin, row + range.end);
       }
     }
     if (!from.data.empty()) {
@@ -155,7 +155,7 @@ class PartBuilder {
           const auto first =
               from.data.begin() +
               static_cast<std::ptrdiff_t>((std::size_t{row} * from.cols + range.begin) * element);
-          copy.data.insert(
+          copy.data.edit().insert(
               copy.data.end(), first,
               first + static_cast<std::ptrdiff_t>(std::size_t{range.end - range.begin} * element));
         }

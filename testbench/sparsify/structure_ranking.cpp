@@ -200,7 +200,7 @@ model::Graph StructureRanking::without_tokens(std::size_t count) const {
     // The table of positions has a row for each patch.
     if (graph.nodes[n].name != "patch_embed.position") continue;
     model::Tensor& table = graph.tensors[graph.nodes[n].second().tensor];
-    table.data = with_rows(table.data, without_first(tokens_));
+    table.data = with_rows(table.data.get(), without_first(tokens_));
   }
   const auto kept = static_cast<std::uint32_t>(subject_.tokens - count);
   return model::with_fewer_tokens(graph, first, static_cast<std::uint32_t>(subject_.tokens), kept);

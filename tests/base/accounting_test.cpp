@@ -216,10 +216,17 @@ TEST(Calendar, ReservesManyAsOneByOne) {
         expected.push_back(single.reserve(earliest + k * step, length));
       }
       std::vector<std::uint64_t> begins;
-      if (const auto first = many.reserve_each(earliest, step, count, length)) {
+      // Some are taken back.
+      const std::uint64_t gone = random() % 3;
+      const auto range = many.earliest_for(expected.front(), step, length);
+      const bool within = range && earliest >= range->first && earliest <= range->second;
+      if (const auto first = many.reserve_each(earliest, step, count + gone, length)) {
+        if (gone != 0) many.give_back(gone, length);
+        ASSERT_TRUE(within) << "run " << run << ", " << i;
         for (std::uint64_t k = 0; k < count; ++k) begins.push_back(*first + k * step);
         if (count > 1) ++at_once;
       } else {
+        ASSERT_FALSE(within) << "run " << run << ", " << i;
         for (std::uint64_t k = 0; k < count; ++k) {
           begins.push_back(many.reserve(earliest + k * step, length));
         }

@@ -116,7 +116,7 @@ model::Node& node(model::Graph& graph, const std::string& name) {
 }
 
 std::vector<std::uint8_t>& weights(model::Graph& graph, const std::string& layer) {
-  return graph.tensors[node(graph, layer).product()->b.tensor].data;
+  return graph.tensors[node(graph, layer).product()->b.tensor].data.edit();
 }
 
 /// Inserts an operator that copies bytes before the node of that name.

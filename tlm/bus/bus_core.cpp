@@ -52,18 +52,27 @@ void BusCore::add_initiators(std::size_t count) {
   }
 }
 
-std::optional<std::uint64_t> BusCore::send_reads(Initiator& initiator, std::uint64_t arrival,
-                                                 std::uint64_t step, std::uint64_t count,
-                                                 std::uint32_t bytes) {
+std::optional<std::uint64_t> BusCore::send_reads(std::uint64_t arrival, std::uint64_t step,
+                                                 std::uint64_t count) {
   if (mesh_) return std::nullopt;  // each is a packet, and channels are at different nodes
   const std::optional<std::uint64_t> granted = request_.reserve_each(arrival, step, count, 1);
   if (!granted) return std::nullopt;
-  const std::uint64_t delivered = *granted + params_.request_latency;
-  initiator.request_wait += count * (*granted - arrival);
-  initiator.reads += count;
-  initiator.read_bytes += count * bytes;
-  initiator.target_time -= sum_of(delivered, step, count);
-  return delivered;
+  return *granted + params_.request_latency;
+}
+
+void BusCore::count_sent(Initiator& initiator, const SentReads& sent, std::uint64_t kept) {
+  if (kept != sent.count) request_.give_back(sent.count - kept, 1);
+  initiator.request_wait += kept * (sent.delivered - params_.request_latency - sent.arrival);
+  initiator.reads += kept;
+  initiator.read_bytes += kept * sent.bytes;
+  initiator.target_time -= sum_of(sent.delivered, sent.step, kept);
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> BusCore::finished_for(
+    std::uint64_t answered, std::uint64_t step, std::uint32_t bytes) const {
+  const std::uint64_t length = data_cycles(bytes), after = length - 1 + params_.response_latency;
+  if (answered < after) return std::nullopt;
+  return read_data_.earliest_for(answered - after, step, length);
 }
 
 std::optional<std::uint64_t> BusCore::respond_to_reads(Initiator& initiator, std::uint64_t finished,

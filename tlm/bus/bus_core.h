@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/accounting.h"
@@ -73,12 +74,24 @@ class BusCore {
   std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
                         const Route& route);
 
-  /// What grant() and deliver() do for `count` reads of `bytes` bytes that arrive `step` cycles
-  /// after each other, the first at `arrival`, if they are at the target `step` cycles after each
-  /// other: returns when the first is. Nothing, and nothing is done, if that is not so.
-  std::optional<std::uint64_t> send_reads(Initiator& initiator, std::uint64_t arrival,
-                                          std::uint64_t step, std::uint64_t count,
-                                          std::uint32_t bytes);
+  /// What grant() and deliver() do for `count` reads that arrive `step` cycles after each other,
+  /// the first at `arrival`, if they are at the target `step` cycles after each other: returns when
+  /// the first is. Nothing, and nothing is done, if that is not so. Before anything else is sent,
+  /// count_sent() says how many of them were.
+  std::optional<std::uint64_t> send_reads(std::uint64_t arrival, std::uint64_t step,
+                                          std::uint64_t count);
+  /// Reads of `bytes` bytes that send_reads() has sent.
+  struct SentReads {
+    std::uint64_t arrival, delivered, step, count;
+    std::uint32_t bytes;
+  };
+  /// The first `kept` of the reads were sent, the others never issue.
+  void count_sent(Initiator& initiator, const SentReads& sent, std::uint64_t kept);
+  /// When the target may finish the first of any number of reads of `bytes` bytes, `step` cycles
+  /// after each other, so that respond_to_reads() returns `answered`: from the first cycle to the
+  /// second. Nothing: never.
+  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> finished_for(
+      std::uint64_t answered, std::uint64_t step, std::uint32_t bytes) const;
   /// The same of respond(), for `count` reads that the target finished `step` cycles after each
   /// other.
   std::optional<std::uint64_t> respond_to_reads(Initiator& initiator, std::uint64_t finished,

@@ -32,6 +32,8 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
     [[nodiscard]] bool is_ok() const noexcept { return status > tlm::TLM_INCOMPLETE_RESPONSE; }
   };
 
+  static constexpr std::uint64_t kAll = ~std::uint64_t{0};
+
   std::vector<Request> requests;  ///< not empty; the first is that of the payload
   /// Further requests like the first, which is the only one in `requests`: each as many bytes
   /// further on, in memory and in the initiator's data, as it has, and `step` ps after the one
@@ -40,6 +42,13 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   /// `requests`, because batch_of() puts them there.
   std::uint64_t more = 0;
   std::uint64_t step = 0;
+  /// Requests of those that `more` counts that issue whatever comes. Those after them issue `step`
+  /// after each other, too, if the first of all is answered between `answer_from` and `answer_by`
+  /// ps, because each waits for the end of an earlier one, and else at another time. Whoever cannot
+  /// be certain that it is, or cannot do all in one step, leaves the last ones out: `more` says how
+  /// many are left. Only targets that have done so before get any.
+  std::uint64_t certain = kAll;
+  std::uint64_t answer_from = 0, answer_by = 0;
   bool served = false;
   bool direct = false;  ///< the initiator moves the data by direct memory access: time alone
 
@@ -47,9 +56,16 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   void clear() noexcept {
     requests.clear();
     more = 0;
+    certain = kAll;
   }
-  /// Puts all requests into `requests`.
+  /// Leaves out the requests that may issue at another time.
+  void leave_uncertain() noexcept {
+    if (more >= certain) more = certain - 1;
+    certain = kAll;
+  }
+  /// Puts all requests into `requests`, but those that may issue at another time.
   void expand() {
+    leave_uncertain();
     for (; more != 0; --more) {
       Request next = requests.back();
       next.address += next.bytes;

@@ -105,26 +105,54 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
   core_.retire(core_.clock().cycle_from(sc_core::sc_time_stamp()));
   BatchCall call{static_cast<std::uint32_t>(id), *range, payload.is_write(), initiator, {}};
   for (RequestBatch::Request& request : batch.requests) request.address -= range->base;
-  if (batch.more != 0 && !send_in_one(batch, call)) batch.expand();
-  if (batch.more == 0) send(batch, call);
+  std::optional<BusCore::SentReads> sent;
+  if (batch.more != 0) sent = send_in_one(batch, call);
+  if (!sent) {
+    batch.expand();
+    send(batch, call);
+  }
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
     targets[static_cast<int>(range->target)]->b_transport(same, delay);
   });
+  if (sent) core_.count_sent(initiator, *sent, batch.size());
+  if (batch.more != 0) times_streams_[range->target] = true;
   if (batch.more != 0 && !respond_in_one(batch, call)) batch.expand();
   if (batch.more == 0) respond(batch, call);
   for (RequestBatch::Request& request : batch.requests) request.address += range->base;
   return true;
 }
 
-bool SystemBus::send_in_one(RequestBatch& batch, const BatchCall& call) {
+void SystemBus::limit_answer(RequestBatch& batch) const {
   const Clock& clock = core_.clock();
-  if (call.write || !observers_.empty() || !clock.divides(batch.step)) return false;
+  const std::uint64_t answered = clock.cycle_from_ps(batch.answer_from);
+  const auto finished =
+      core_.finished_for(answered, clock.cycles_in(batch.step), batch.requests.front().bytes);
+  if (clock.edge_ps(answered) > batch.answer_by || !finished) return batch.leave_uncertain();
+  // A time between two edges counts as the second.
+  batch.answer_from = finished->first == 0 ? 0 : clock.edge_ps(finished->first - 1) + 1;
+  batch.answer_by = clock.edge_ps(finished->second);
+}
+
+std::optional<BusCore::SentReads> SystemBus::send_in_one(RequestBatch& batch,
+                                                         const BatchCall& call) {
+  const Clock& clock = core_.clock();
+  if (call.write || !observers_.empty() || !clock.divides(batch.step)) return std::nullopt;
+  if (times_streams_.size() <= call.range.target) times_streams_.resize(call.range.target + 1);
+  if (batch.size() > batch.certain) {
+    if (times_streams_[call.range.target]) {
+      limit_answer(batch);
+    } else {
+      batch.leave_uncertain();
+    }
+  }
   RequestBatch::Request& first = batch.requests.front();
-  const std::optional<std::uint64_t> delivered =
-      core_.send_reads(call.initiator, clock.cycle_from_ps(first.time), clock.cycles_in(batch.step),
-                       batch.size(), first.bytes);
-  if (delivered) first.time = clock.edge_ps(*delivered);
-  return delivered.has_value();
+  BusCore::SentReads sent{clock.cycle_from_ps(first.time), 0, clock.cycles_in(batch.step),
+                          batch.size(), first.bytes};
+  const auto delivered = core_.send_reads(sent.arrival, sent.step, sent.count);
+  if (!delivered) return std::nullopt;
+  sent.delivered = *delivered;
+  first.time = clock.edge_ps(sent.delivered);
+  return sent;
 }
 
 bool SystemBus::respond_in_one(RequestBatch& batch, const BatchCall& call) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <systemc>
 #include <tlm>
@@ -114,9 +115,11 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
     BusCore::Initiator& initiator;
     std::vector<BusTransaction> observed;  ///< a target may wait, and others call meanwhile
   };
-  /// Sends all requests of a batch that stands for more, without a look at each; false, and nothing
-  /// is done, if they would not stay equally long after each other.
-  bool send_in_one(RequestBatch& batch, const BatchCall& call);
+  /// Sends all requests of a batch that stands for more, without a look at each; nothing, and
+  /// nothing is done, if they would not stay equally long after each other.
+  std::optional<BusCore::SentReads> send_in_one(RequestBatch& batch, const BatchCall& call);
+  /// Moves the times between which the first request of a batch is answered to the target.
+  void limit_answer(RequestBatch& batch) const;
   /// The same of the answers.
   bool respond_in_one(RequestBatch& batch, const BatchCall& call);
   void send(RequestBatch& batch, BatchCall& call);
@@ -132,6 +135,7 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   std::unique_ptr<hw::MeshWatch> link_signals_;
   AddressMap map_;
   std::vector<BusObserver> observers_;
+  std::vector<bool> times_streams_;  ///< by target: it has timed a batch that stands for more
   unsigned initiators_bound_ = 0;
   unsigned targets_bound_ = 0;
   std::uint64_t read_bytes_ = 0, written_bytes_ = 0;  ///< traced, of all initiators

@@ -92,67 +92,112 @@ bool RequestDma::is_stream(const Rows& rows) const noexcept {
          (rows.data == nullptr || rows.count == 1 || rows.data_pitch == rows.bytes);
 }
 
-std::size_t RequestDma::count_even(std::uint64_t count, Transfer& transfer,
-                                   std::uint64_t& step) const {
+RequestDma::Even RequestDma::count_even(std::uint64_t count, Transfer& transfer) const {
   const std::uint64_t first = window_[oldest_];
   const std::size_t second = oldest_ + 1 == window_.size() ? 0 : oldest_ + 1;
-  if (!issued_.empty() || first != next_issue_ || window_[second] <= first) return 0;
-  step = window_[second] - first;
-  if (!clock_.divides(clock_.edge_ps(step)) || clock_.edge_ps(first) < transfer.now_ps) return 0;
+  if (!issued_.empty() || first != next_issue_ || window_[second] <= first) return {};
+  Even even;
+  even.step = window_[second] - first;
+  if (!clock_.divides(clock_.edge_ps(even.step)) || clock_.edge_ps(first) < transfer.now_ps) {
+    return {};
+  }
   std::uint64_t limit = transfer.furthest;
-  if (first + step * (window_.size() - 1) > limit) {
+  if (first + even.step * (count - 1) > limit) {
     if (transfer.next_activity == 0) transfer.next_activity = pending_activity();
     // The last edge before it.
     limit = std::max(limit + 1, clock_.cycle_from_ps(transfer.next_activity)) - 1;
   }
-  std::size_t even = 0, slot = oldest_;
-  for (std::uint64_t cycle = first; even < std::min<std::uint64_t>(count, window_.size());
-       cycle += step, ++even) {
+  std::size_t slot = oldest_;
+  for (std::uint64_t cycle = first; even.certain < std::min<std::uint64_t>(count, window_.size());
+       cycle += even.step, ++even.certain) {
     if (cycle > limit || window_[slot] != cycle) break;
     slot = slot + 1 == window_.size() ? 0 : slot + 1;
+  }
+  even.all = even.certain;
+  if (even.certain == window_.size()) {
+    even.all = std::min(count, (limit - first) / even.step + 1);
   }
   return even;
 }
 
+void RequestDma::issue_even(const Even& even, Stream& stream, Transfer& transfer) {
+  const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
+  const std::uint64_t first = next_issue_;
+  batch_.requests.push_back(
+      {stream.address, stream.data, clock_.edge_ps(first), bytes, tlm::TLM_INCOMPLETE_RESPONSE});
+  batch_.more = even.all - 1;
+  batch_.step = clock_.edge_ps(even.step);
+  if (even.all > even.certain) {
+    batch_.certain = even.certain;
+    batch_.answer_from = batch_.answer_by = clock_.edge_ps(first + even.step * window_.size());
+  }
+  transport(transfer);
+  const std::uint64_t count = batch_.size();
+  if (batch_.more != 0) {
+    end_in_one(stream, transfer);
+  } else {
+    for (const RequestBatch::Request& request : batch_.requests) {
+      if (!request.is_ok()) report(request);
+      const std::uint64_t done = clock_.cycle_from_ps(request.time);
+      window_[oldest_] = done;
+      if (++oldest_ == window_.size()) oldest_ = 0;
+      finish(done, stream.ends_row(), transfer);
+    }
+  }
+  const std::uint64_t last = first + even.step * (count - 1);
+  // Each beyond the quantum moves the present.
+  while (last > transfer.furthest) {
+    const std::uint64_t within = (transfer.furthest - first) / even.step + 1;
+    set_now(transfer, clock_.edge_ps(first + within * even.step));
+  }
+  next_issue_ = last + 1;
+  stats_.window_wait_cycles += (count - 1) * (even.step - 1);
+  stats_.requests += count;
+  stats_.bytes += count * bytes;
+  stream.pass(count, bytes);
+  batch_.clear();
+}
+
+void RequestDma::end_in_one(Stream& stream, Transfer& transfer) {
+  if (!batch_.requests.front().is_ok()) report(batch_.requests.front());
+  const std::uint64_t first = clock_.cycle_from_ps(batch_.requests.front().time);
+  const std::uint64_t step = clock_.cycles_in(batch_.step), count = batch_.size();
+  const std::uint64_t in_window = std::min<std::uint64_t>(count, window_.size());
+  // What the last requests leave in the slots is what counts; in which of them it begins does not.
+  for (std::uint64_t i = count - in_window; i < count; ++i) {
+    window_[oldest_] = first + i * step;
+    if (++oldest_ == window_.size()) oldest_ = 0;
+  }
+  std::uint64_t ended = 0;  // requests of the rows that are complete
+  while (count - ended >= stream.row_left) {
+    ended += stream.row_left;
+    stream.row_left = stream.in_row;
+    finish(first + (ended - 1) * step, true, transfer);
+  }
+  if (ended != count) {
+    stream.row_left -= count - ended;
+    finish(first + (count - 1) * step, false, transfer);
+  }
+  timed_in_one_ += count;
+}
+
 void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
   const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
-  const std::uint64_t in_row = rows.bytes / bytes, count = rows.count * in_row;
-  std::uint64_t left_in_row = in_row;
-  const auto ends_row = [&] {
-    if (--left_in_row != 0) return false;
-    left_in_row = in_row;
-    return true;
-  };
-  for (std::uint64_t i = 0; i < count;) {
-    const std::uint64_t address = rows.address + i * bytes;
-    std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + i * bytes;
+  const std::uint64_t in_row = rows.bytes / bytes;
+  Stream stream{rows.address, rows.data, rows.count * in_row, in_row, in_row};
+  while (stream.left != 0) {
     // As issue() does for the next request.
     make_room(transfer);
     reach(window_[oldest_], transfer);
-    std::uint64_t step = 0;
     // What it costs to prepare is worth it from a few requests on.
-    constexpr std::size_t kFewest = 4;
-    const std::size_t even = count_even(count - i, transfer, step);
-    if (even < kFewest) {
-      issue(address, data, bytes, ends_row(), transfer);
-      ++i;
+    constexpr std::uint64_t kFewest = 4;
+    const Even even = count_even(stream.left, transfer);
+    if (even.certain >= kFewest) {
+      issue_even(even, stream, transfer);
       continue;
     }
-    const std::uint64_t first = window_[oldest_], last = first + step * (even - 1);
-    for (std::uint64_t cycle = first; cycle <= last; cycle += step) {
-      if (cycle > transfer.furthest) set_now(transfer, clock_.edge_ps(cycle));
-      issued_.push_back({oldest_, ends_row()});
-      if (++oldest_ == window_.size()) oldest_ = 0;
-    }
-    batch_.requests.push_back(
-        {address, data, clock_.edge_ps(first), bytes, tlm::TLM_INCOMPLETE_RESPONSE});
-    batch_.more = even - 1;
-    batch_.step = clock_.edge_ps(step);
-    stats_.window_wait_cycles += (even - 1) * (step - 1);
-    stats_.requests += even;
-    stats_.bytes += even * bytes;
-    next_issue_ = last + 1;
-    i += even;
+    issue(stream.address, stream.data, bytes, stream.ends_row(), transfer);
+    stream.pass(1, bytes);
   }
 }
 
@@ -210,7 +255,6 @@ void RequestDma::reach(std::uint64_t free, Transfer& transfer) {
 void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes,
                        bool ends_row, Transfer& transfer) {
   make_room(transfer);
-  batch_.expand();  // this one is not like those in it
   if (tlb_ != nullptr) translate(address, transfer);
   const std::size_t slot = next_slot(transfer);
   reach(window_[slot], transfer);
@@ -229,35 +273,33 @@ void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t 
   stats_.bytes += bytes;
 }
 
-void RequestDma::send(Transfer& transfer) {
-  const std::size_t count = issued_.size();
-  if (count == 0) return;
+void RequestDma::transport(Transfer& transfer) {
   transport_batch(batch_, payload_,
                   [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
   // The target may have waited.
   transfer.next_activity = 0;
   set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
-  const auto finish = [&](std::size_t i, std::uint64_t done) {
+}
+
+void RequestDma::finish(std::uint64_t done, bool ends_row, Transfer& transfer) {
+  transfer.row_done = std::max(transfer.row_done, done);
+  if (!ends_row) return;
+  if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
+  transfer.done = std::max(transfer.done, transfer.row_done);
+  transfer.row_done = 0;
+  ++transfer.row;
+}
+
+void RequestDma::send(Transfer& transfer) {
+  const std::size_t count = issued_.size();
+  if (count == 0) return;
+  transport(transfer);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!batch_.requests[i].is_ok()) report(batch_.requests[i]);
+    const std::uint64_t done = clock_.cycle_from_ps(batch_.requests[i].time);
     window_[issued_[i].slot] = done;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
-    transfer.row_done = std::max(transfer.row_done, done);
-    if (!issued_[i].ends_row) return;
-    if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
-    transfer.done = std::max(transfer.done, transfer.row_done);
-    transfer.row_done = 0;
-    ++transfer.row;
-  };
-  if (batch_.more != 0) {
-    if (!batch_.requests.front().is_ok()) report(batch_.requests.front());
-    const std::uint64_t first = clock_.cycle_from_ps(batch_.requests.front().time);
-    const std::uint64_t step = clock_.cycles_in(batch_.step);
-    for (std::size_t i = 0; i < count; ++i) finish(i, first + i * step);
-    timed_in_one_ += count;
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!batch_.requests[i].is_ok()) report(batch_.requests[i]);
-      finish(i, clock_.cycle_from_ps(batch_.requests[i].time));
-    }
+    finish(done, issued_[i].ends_row, transfer);
   }
   batch_.clear();
   issued_.clear();

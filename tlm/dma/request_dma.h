@@ -70,13 +70,39 @@ class RequestDma final : public DmaPort {
   void issue_run(const Run& run, Transfer& transfer);
   /// Whether rows follow each other in memory, whole requests each, and nothing looks at a request.
   [[nodiscard]] bool is_stream(const Rows& rows) const noexcept;
+  /// What is left of such rows.
+  struct Stream {
+    std::uint64_t address;
+    std::uint8_t* data;
+    std::uint64_t left;              ///< requests
+    std::uint64_t in_row, row_left;  ///< of each row, and of the first
+    /// Whether the next request is the last of its row.
+    bool ends_row() noexcept {
+      if (--row_left != 0) return false;
+      row_left = in_row;
+      return true;
+    }
+    void pass(std::uint64_t count, std::uint32_t bytes) noexcept {
+      address += count * bytes;
+      if (data != nullptr) data += count * bytes;
+      left -= count;
+    }
+  };
   /// Issues requests of such rows.
   void issue_stream(const Rows& rows, Transfer& transfer);
-  /// How many of the next `count` requests, at most a window of them, issue equally long after each
-  /// other, `step` cycles, because earlier ones end so, and before anything else happens. 0 if
-  /// something was issued and not sent.
-  [[nodiscard]] std::size_t count_even(std::uint64_t count, Transfer& transfer,
-                                       std::uint64_t& step) const;
+  /// Requests that issue equally long after each other, because earlier ones end so, and before
+  /// anything else happens: the first `certain` of a stream, at most a window of them, and all of
+  /// `all` if each that has a slot of one of them ends as long after it as the others.
+  struct Even {
+    std::uint64_t certain = 0, all = 0;
+    std::uint64_t step = 0;  ///< cycles
+  };
+  /// None if something was issued and not sent.
+  [[nodiscard]] Even count_even(std::uint64_t count, Transfer& transfer) const;
+  /// Issues and sends such requests.
+  void issue_even(const Even& even, Stream& stream, Transfer& transfer);
+  /// Requests of a stream that were timed in one step are done.
+  void end_in_one(Stream& stream, Transfer& transfer);
   std::uint64_t end(Transfer& transfer);
   /// Moves the present of the transfer.
   void set_now(Transfer& transfer, std::uint64_t ps) const {
@@ -96,6 +122,10 @@ class RequestDma final : public DmaPort {
   void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
              Transfer& transfer);
   void send(Transfer& transfer);
+  /// Sends the batch.
+  void transport(Transfer& transfer);
+  /// A request of a transfer is done; `ends_row`: the last of its row.
+  static void finish(std::uint64_t done, bool ends_row, Transfer& transfer);
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
   const hw::RequestCut cut_;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -74,13 +75,17 @@ bool Dram::move_in_one(bool write, RequestBatch& batch) {
   if (fixed_ || use_observer_ != nullptr || first.bytes != timing_.mapping().burst_bytes()) {
     return false;
   }
-  const std::uint64_t count = batch.size();
-  const std::optional<std::uint64_t> end =
-      timing_.access_each(first.address, write, first.time, batch.step, count);
-  if (!end) return false;
+  const std::uint64_t end = timing_.end_alone(write, first.time);
+  if (end < batch.answer_from || end > batch.answer_by) batch.leave_uncertain();
+  const std::uint64_t least = std::min<std::uint64_t>(batch.size(), batch.certain);
+  const std::uint64_t count =
+      timing_.access_each(first.address, write, first.time, batch.step, batch.size(), least);
+  if (count == 0) return false;
   if (first.data != nullptr) copy(write, first.address, first.data, count * first.bytes);
   row_hits_ += count;
-  first.time = *end;
+  first.time = end;
+  batch.more = count - 1;
+  batch.certain = RequestBatch::kAll;
   return true;
 }
 

@@ -88,8 +88,9 @@ TEST_P(AddedToSums, LeavesTheChainWhereTheSumsDoNotChange) {
                                  g.weight("w", kAddedDepth, kAddedCols));
   const model::View bias = g.stage("bias", c, model::bias_stage(), hw::DType::kS32);
   model::Graph graph = g.take(g.stage("q", bias, GraphSketch::to_bits(24, 0), hw::DType::kS32));
-  for (std::uint8_t& weight : graph.tensors[graph.nodes[0].product()->b.tensor].data)
+  for (std::uint8_t& weight : graph.tensors[graph.nodes[0].product()->b.tensor].data.edit()) {
     weight |= 0x40;
+  }
   GetParam().change(graph);
   const Mapping mapping = map_graph(graph, gemmini());
   EXPECT_EQ(opcodes(mapping.program).front() == 'a', GetParam().preloaded);
@@ -152,7 +153,7 @@ TEST(EmitterLoop, AGraphWithoutValuesGetsTheSameCommands) {
   for (model::Node& node : graph.nodes) {
     if (node.stage() != nullptr) node.stage()->parameters.clear();
   }
-  for (model::Tensor& tensor : graph.tensors) tensor.data.clear();
+  for (model::Tensor& tensor : graph.tensors) tensor.data = {};
   const Mapping empty = map_graph(graph, gemmini());
   EXPECT_EQ(full.image.back().bytes, empty.image.back().bytes);
 }

@@ -112,7 +112,7 @@ TEST_F(FusionTest, RowsThatAreConstantKeepTheirTensorInMemory) {
   const model::View r = g_.stage("relu", g_.whole(id), GraphSketch::relu(), DType::kS8);
   model::Graph graph = g_.take(r);
   EXPECT_EQ(fused(graph), "c+q+relu");
-  graph.tensors[id].data.assign(graph.tensors[id].bytes(), 0);
+  graph.tensors[id].data = std::vector<std::uint8_t>(graph.tensors[id].bytes(), 0);
   EXPECT_EQ(fused(graph), "c+q relu");
 }
 

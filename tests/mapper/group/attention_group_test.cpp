@@ -45,7 +45,7 @@ TEST(AttentionGroup, HasTheMaskOfEveryHead) {
 TEST(AttentionGroup, NeedsATableThatIsAMask) {
   model::Graph graph = graph_of("vit65-sparse90");
   for (model::Tensor& tensor : graph.tensors) {
-    if (tensor.name.find("head0.pruned") != std::string::npos) tensor.data.front() = 7;
+    if (tensor.name.find("head0.pruned") != std::string::npos) tensor.data.edit().front() = 7;
   }
   for (const Group& group : fuse(graph, hw::find_machine("vitcod")).groups) {
     if (group.attention()) {

@@ -166,7 +166,7 @@ TEST(Reference, RefusesGraphsThatDoNotFitTogether) {
   refuses([](Graph& g) { g.tensors[1].name = "a"; });
   refuses([](Graph& g) { g.tensors[0].type = hw::DType::kS16; });
   refuses([](Graph& g) { g.tensors[1].type = hw::DType::kU8; });
-  refuses([](Graph& g) { g.tensors[0].data.resize(5); });
+  refuses([](Graph& g) { g.tensors[0].data.edit().resize(5); });
   refuses([](Graph& g) { g.tensors[0].kind = Tensor::Kind::kConstant; });
   refuses([](Graph& g) { g.nodes[1].op = StageUse{divide_row_sum_stage(), {}, {}, kNoTensor, 0}; });
   refuses([](Graph& g) {

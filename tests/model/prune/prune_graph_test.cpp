@@ -58,8 +58,9 @@ struct RandomEncoder {
 void clear_rows(Graph& graph, const std::string& weight, const std::vector<bool>& gone) {
   Tensor& tensor = graph.tensors[find_tensor(graph, weight)];
   ASSERT_EQ(tensor.rows, gone.size());
-  for (std::size_t i = 0; i < tensor.data.size(); ++i) {
-    if (gone[i / tensor.cols]) tensor.data[i] = 0;
+  std::vector<std::uint8_t>& data = tensor.data.edit();
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (gone[i / tensor.cols]) data[i] = 0;
   }
 }
 

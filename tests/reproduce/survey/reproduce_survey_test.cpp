@@ -56,47 +56,8 @@ double ours(const json& document, const std::string& name) {
   return row_of(document, name)["ours"];
 }
 
-TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
-  const TempDirectory directory;
-  const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
-  std::vector<std::string> arguments{"reproduce", "survey", "--stats", "a.json"};
-  if (draws) arguments.insert(arguments.end(), {"--plots", "pictures"});
-  const ProgramRun run = run_systole(arguments, directory.path());
-  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-
-  const json document = document_of(read_file(directory.path("a.json")));
-  expect_good_rows(document);
-  EXPECT_EQ(document["failed"], 0);
-  EXPECT_EQ(row_of(document, "softmax reads, a layer")["bound"], "equal");
-  // Deferred, a row is read once for its maximum and once on its way out.
-  EXPECT_EQ(ours(document, "deferred: softmax reads"),
-            ours(document, "softmax reads, a layer") * 2 / 3);
-  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT: a layer"));
-  EXPECT_EQ(row_of(document, "the same, as the text has it")["verdict"], "reference") << "36 %";
-  EXPECT_EQ(row_of(document, "baseline to optimised")["verdict"], "pass");
-  EXPECT_EQ(row_of(document, "cases of the same sign")["verdict"], "pass");
-
-  std::istringstream lines(run.out);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-  EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;
-  EXPECT_THAT(run.out, HasSubstr("231.93     231.93  GFLOP"));
-  EXPECT_THAT(run.out, HasSubstr("0.0031     0.0031  GB"));
-  EXPECT_THAT(run.out, HasSubstr("The host's costs are fitted"));
-  EXPECT_THAT(run.out, HasSubstr("That cannot follow from the"));
-  for (const char* name : {"lengths", "latency", "splits", "shares"}) {
-    if (!draws) break;
-    const std::string png =
-        read_file(directory.path(std::string("pictures/survey_") + name + ".png"));
-    EXPECT_EQ(png.substr(1, 3), "PNG") << name;
-    EXPECT_GT(png.size(), 5000U) << name;
-  }
-}
-
-// What `systole sparsify` says of the same shares.
-TEST(ReproduceSurvey, PrunesAsFarAsAccuracyLasts) {
-  const ProgramRun run = run_systole({"reproduce", "survey", "--part", "pruning", "--json"});
-  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = document_of(run.out);
+/// Shares of what is pruned are those that `systole sparsify` says accuracy lasts for.
+void expect_pruned_as_sparsify_says(const json& document) {
   for (const std::string structure : {"heads", "neurons", "tokens"}) {
     const ProgramRun pruned = run_systole(
         {"sparsify", "words", "-i", source_path("traces/data/words.safetensors"), "--structure",
@@ -117,6 +78,44 @@ TEST(ReproduceSurvey, PrunesAsFarAsAccuracyLasts) {
     EXPECT_DOUBLE_EQ(ours(document, structure + " gone: % of cycles left"),
                      100.0 * last["cycles"].get<double>() / points[0]["cycles"].get<double>());
     EXPECT_DOUBLE_EQ(ours(document, "accuracy of the whole, %"), 100.0 * whole);
+  }
+}
+
+TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
+  const TempDirectory directory;
+  const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
+  std::vector<std::string> arguments{"reproduce", "survey", "--stats", "a.json"};
+  if (draws) arguments.insert(arguments.end(), {"--plots", "pictures"});
+  const ProgramRun run = run_systole(arguments, directory.path());
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+
+  const json document = document_of(read_file(directory.path("a.json")));
+  expect_good_rows(document);
+  EXPECT_EQ(document["failed"], 0);
+  EXPECT_EQ(row_of(document, "softmax reads, a layer")["bound"], "equal");
+  // Deferred, a row is read once for its maximum and once on its way out.
+  EXPECT_EQ(ours(document, "deferred: softmax reads"),
+            ours(document, "softmax reads, a layer") * 2 / 3);
+  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT: a layer"));
+  EXPECT_EQ(row_of(document, "the same, as the text has it")["verdict"], "reference") << "36 %";
+  EXPECT_EQ(row_of(document, "baseline to optimised")["verdict"], "pass");
+  EXPECT_EQ(row_of(document, "cases of the same sign")["verdict"], "pass");
+
+  expect_pruned_as_sparsify_says(document);
+
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;
+  EXPECT_THAT(run.out, HasSubstr("231.93     231.93  GFLOP"));
+  EXPECT_THAT(run.out, HasSubstr("0.0031     0.0031  GB"));
+  EXPECT_THAT(run.out, HasSubstr("The host's costs are fitted"));
+  EXPECT_THAT(run.out, HasSubstr("That cannot follow from the"));
+  for (const char* name : {"lengths", "latency", "splits", "shares"}) {
+    if (!draws) break;
+    const std::string png =
+        read_file(directory.path(std::string("pictures/survey_") + name + ".png"));
+    EXPECT_EQ(png.substr(1, 3), "PNG") << name;
+    EXPECT_GT(png.size(), 5000U) << name;
   }
 }
 

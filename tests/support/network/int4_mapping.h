@@ -17,7 +17,7 @@ inline model::Graph with_int4(model::Graph graph) {
     model::Tensor& b = graph.tensors[node.product()->b.tensor];
     if (b.kind != model::Tensor::Kind::kConstant) continue;
     b.int4 = true;
-    for (std::uint8_t& weight : b.data) {
+    for (std::uint8_t& weight : b.data.edit()) {
       weight = static_cast<std::uint8_t>(static_cast<std::int8_t>(weight) / 16);
     }
   }

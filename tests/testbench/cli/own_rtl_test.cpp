@@ -39,9 +39,15 @@ void write_example(const TempDirectory& directory, const std::string& file = "",
   }
 }
 
+/// `systole rtl add`, with a compiler that does not optimise.
+ProgramRun add_quickly(const TempDirectory& directory) {
+  return run_systole({"rtl", "add", directory.path()}, ".",
+                     {{"CXX", source_path("tests/support/program/quick_cxx.sh")}});
+}
+
 /// Builds what is in the directory, and multiplies with it.
 ProgramRun built_and_run(const TempDirectory& directory) {
-  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  const ProgramRun built = add_quickly(directory);
   EXPECT_EQ(built.exit_code, 0) << built.err;
   std::vector<std::string> arguments = kProduct;
   arguments.insert(arguments.end(), {"--rtl", "requantizer=" + directory.path()});
@@ -121,7 +127,7 @@ std::string text_of_block(const BuiltBlock& block) {
 void expect_as_the_model(const TempDirectory& directory, const BuiltBlock& block,
                          const std::string& of_machine) {
   directory.write("rtl.toml", text_of_block(block));
-  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  const ProgramRun built = add_quickly(directory);
   ASSERT_EQ(built.exit_code, 0) << built.err;
   std::vector<std::string> arguments = block.command;
   arguments.insert(arguments.end(), {"--json", "--rtl", of_machine + "=" + directory.path()});
@@ -184,7 +190,7 @@ TEST(OwnRtl, ACoreOf16x16RunsProgramsOfItsMachineIfAskedFor) {
   }
   const TempDirectory directory;
   directory.write("rtl.toml", read_file(source_path("examples/own_rtl/core_16x16/rtl.toml")));
-  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  const ProgramRun built = add_quickly(directory);
   ASSERT_EQ(built.exit_code, 0) << built.err;
   const std::string core = "core=" + directory.path();
   const ProgramRun run =

@@ -127,7 +127,7 @@ TEST(Campaign, AWrongWeightGivesTheLogitsOfAReferenceWithThatWeight) {
     }
     Network other = vit.network;
     const std::size_t element = other.graph.tensors[id].data.size() / 3;
-    other.graph.tensors[id].data[element] ^= 0x40;
+    other.graph.tensors[id].data.edit()[element] ^= 0x40;
     const mapper::Mapping mapping = mapper::map_graph(other.graph, vit.machine);
     // The byte of the memory image that differs.
     std::vector<std::uint64_t> differing;

@@ -31,9 +31,9 @@ model::Graph with_groups(model::Graph graph) {
         for (std::size_t i = 0; i < weights.size(); ++i) {
           weights[i] = static_cast<std::int8_t>(b.data[(k + i) * b.cols + n]);
         }
-        b.groups.push_back(hw::round_to_group(weights.data()));
+        b.groups.edit().push_back(hw::round_to_group(weights.data()));
         for (std::size_t i = 0; i < weights.size(); ++i) {
-          b.data[(k + i) * b.cols + n] = static_cast<std::uint8_t>(weights[i]);
+          b.data.edit()[(k + i) * b.cols + n] = static_cast<std::uint8_t>(weights[i]);
         }
       }
     }

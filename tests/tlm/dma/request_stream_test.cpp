@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <tlm_utils/simple_initiator_socket.h>
+#include <tlm_utils/simple_target_socket.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -185,6 +187,63 @@ TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
   }
   EXPECT_EQ(none, 0U);
   EXPECT_GT(in_one, 20 * systems) << "even streams hardly occur";
+}
+
+// An answer that comes a window later, or a few cycles before or after that.
+TEST_F(RequestStreamTest, LooksLikeSingleRequestsWhateverTheLatency) {
+  std::uint64_t in_one = 0, none = 0;
+  for (std::uint32_t outstanding = 5; outstanding <= 14; ++outstanding) {
+    for (std::uint32_t latency = 1; latency <= 24; ++latency) {
+      Task task{{}, {}, 0};
+      task.machine.dma.slots = hw::SlotOrder::kIssue;
+      task.machine.dram.mib = 1;
+      task.machine.bus.response_latency = latency;
+      const std::uint64_t bytes = std::uint64_t{120} * task.machine.dma.request_bytes;
+      task.ports.push_back(
+          {outstanding, RequestDma::kQuantum, {{false, {0, bytes, nullptr, bytes, 3, bytes}, 0}}});
+      ASSERT_EQ(observe(task, false, in_one), observe(task, true, none))
+          << outstanding << " requests, latency " << latency;
+    }
+  }
+  EXPECT_GT(in_one, 10'000U);
+}
+
+/// Counts the calls that pass it.
+class CallCounter : public sc_core::sc_module {
+ public:
+  tlm_utils::simple_target_socket<CallCounter> in{"in"};
+  tlm_utils::simple_initiator_socket<CallCounter> out{"out"};
+  std::uint64_t calls = 0;
+
+  explicit CallCounter(const sc_core::sc_module_name& name) : sc_module(name) {
+    in.register_b_transport(this, &CallCounter::b_transport);
+  }
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+    ++calls;
+    out->b_transport(payload, delay);
+  }
+};
+
+// 64 windows in a few calls: as many requests go in one as find their rows open before a refresh.
+TEST_F(RequestStreamTest, LongStreamsTakeFewCalls) {
+  hw::Machine machine;
+  machine.dma.slots = hw::SlotOrder::kIssue;
+  machine.dram.mib = 1;
+  SystemBus bus("bus", machine.bus);
+  Dram dram("dram", machine.dram, false);
+  CallCounter counter("counter");
+  RequestDma port("port", machine, 16);
+  port.socket.bind(counter.in);
+  bus.connect_initiator(counter.out);
+  bus.connect_target(dram.socket, 0, dram.capacity());
+  constexpr std::uint64_t kRequests = 1024;
+  sc_core::sc_spawn([&] { port.read(0, nullptr, kRequests * machine.dma.request_bytes); });
+  sc_core::sc_start();
+  EXPECT_EQ(port.stats().requests, kRequests);
+  EXPECT_GT(port.timed_in_one(), kRequests * 3 / 4);
+  EXPECT_LT(counter.calls, 32U);
 }
 
 }  // namespace
