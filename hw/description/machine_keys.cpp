@@ -198,7 +198,7 @@ std::vector<MachineKey> make_core_keys() {
           "a longer row of a tile moves in pieces of this size; 0: as a whole",
           "chosen; Gemmini: 64"),
       integer<kDma, &Dma::expander_lanes>("dma.expander_lanes", "weights/cycle", 0, 256,
-          "width of the expander of weights of four bits; 0: they reside as eight", kChosen),
+          "width of the expander of weights in groups; 0: they reside as int8", kChosen),
 
       integer<kUnroller, &Unroller::loops>("unroller.loops", "loops", 0, 2,
           "in flight in the loop unroller; 0: none, the core fetches its program",

@@ -160,7 +160,7 @@ struct Machine {
     std::uint32_t outstanding_writes = 16;
     SlotOrder slots = SlotOrder::kIssue;
     std::uint32_t row_bytes = 0;  ///< a longer row of a tile moves in such pieces; 0: as a whole
-    /// Of the load unit's expander of weights of four bits (hw/number/weight_groups.h); 0: none,
+    /// Of the load unit's expander of weights in groups (hw/number/weight_groups.h); 0: none,
     /// and weights reside as eight bits.
     std::uint32_t expander_lanes = 0;
   } dma;

@@ -105,7 +105,7 @@ void CommandCheck::check(const cmd::End& /*end*/) const {}
 void CommandCheck::check(const cmd::Load& load) const {
   check_shape(load.m, load.n);
   if (load.window) check_window_tile(load, false);
-  if (load.packed) check_packed(load);
+  if (load.packed()) check_packed(load);
   if (load.pre) {
     check_pre(load, false);
   } else if (bytes_of(load.type) != 1) {
@@ -117,7 +117,7 @@ void CommandCheck::check(const cmd::Load& load) const {
 
 void CommandCheck::check(const cmd::LoadAccumulator& load) const {
   check_shape(load.m, load.n);
-  if (load.packed) fail("packed weights, expected them in the scratchpad");
+  if (load.packed()) fail("packed weights, expected them in the scratchpad");
   if (load.window) check_window_tile(load, true);
   if (load.pre) check_pre(load, true);
   check_written_rows("c_pitch", load.to.pitch, {load.m, load.n});

@@ -182,6 +182,9 @@ class FieldLister {
   void flag(const char* name, unsigned /*bit*/, bool value) {
     if (value) out_.text(" ").text(name);
   }
+  void format(const char* name, WeightFormat value) {
+    if (value != WeightFormat::kInt8) out_.text(" ").text(name).text("=").text(name_of(value));
+  }
   void type(DType value, Shown shown) {
     if (value == DType::kS8 && shown == Shown::kUnlessZero) return;
     out_.text(" type=").text(name_of(value));

@@ -35,7 +35,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
-  if (problem_.b_packed && t.k % hw::kGroupWeights != 0) return false;
+  if (problem_.b_packed() && t.k % hw::kGroupWeights != 0) return false;
   if (problem_.out_int4 && t.c_cols % hw::kInt4Pair != 0 && t.c_cols != problem_.n) return false;
   if (problem_.int4.b && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
@@ -174,9 +174,9 @@ double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t by
   return time(rate, bytes, run);
 }
 double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  if (problem_.b_packed) {
+  if (problem_.b_packed()) {
     // The expander passes what it makes of the bytes, if that takes longer than they do.
-    const std::uint64_t group = hw::packed_group_bytes(t.n);
+    const std::uint64_t group = hw::packed_group_bytes(problem_.b_format, t.n);
     const hw::ExpansionCycles cycles =
         hw::expansion_cycles(t.n, machine_.dma.expander_lanes, hw::scratchpad_word_bytes(machine_));
     return std::max(time(rate, bytes, group),
@@ -302,7 +302,9 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   if (problem_.b_is_activation || t.unrolled || problem_.k == 0) {
     return std::uint64_t{problem_.k} * problem_.n;
   }
-  if (problem_.b_packed) return hw::packed_bytes(problem_.k, problem_.n);
+  if (problem_.b_packed()) {
+    return hw::packed_bytes(problem_.b_format, problem_.k, problem_.n);
+  }
   // Rows of each tile are padded to whole words.
   const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
     return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);

@@ -112,18 +112,21 @@ std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
   return rows;
 }
 
-void group_weights(IntegerLlama& llama, const std::string& place) {
+void require_groups(const std::string& place, const std::string& name, std::uint32_t inputs) {
+  if (inputs % hw::kGroupWeights == 0) return;
+  throw hw::InputError(place + ": " + name + ": " + std::to_string(inputs) +
+                       " inputs, expected a multiple of " + std::to_string(hw::kGroupWeights) +
+                       " for weights in groups");
+}
+
+void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::string& place) {
   const auto group = [&](const char* name, IntegerLinear& layer) {
-    if (layer.inputs % hw::kGroupWeights != 0) {
-      throw hw::InputError(place + ": " + name + ": " + std::to_string(layer.inputs) +
-                           " inputs, expected a multiple of " + std::to_string(hw::kGroupWeights) +
-                           " for weights of four bits");
-    }
-    layer.grouped = true;
+    require_groups(place, name, layer.inputs);
+    layer.format = format;
     layer.groups.clear();
     layer.groups.reserve(layer.weight.size() / hw::kGroupWeights);
     for (std::size_t i = 0; i < layer.weight.size(); i += hw::kGroupWeights) {
-      layer.groups.push_back(hw::round_to_group(&layer.weight[i]));
+      layer.groups.push_back(hw::round_to_group(format, &layer.weight[i]));
     }
   };
   for (IntegerLlamaBlock& block : llama.blocks) {

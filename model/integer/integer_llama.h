@@ -78,11 +78,13 @@ struct IntegerLlama {
 [[nodiscard]] std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
                                                      const std::vector<std::int32_t>& ids);
 
-/// Rounds the weights of all blocks to four bits in groups (hw/number/weight_groups.h): those that
-/// have eight are replaced by what the codes of the groups expand to. The output matrix, which is
-/// the table of words, keeps eight. Throws InputError that begins with `place` for a layer whose
+/// Rounds the weights of all blocks to groups of `format` (hw/number/weight_groups.h): those that
+/// have eight bits are replaced by what the codes of the groups expand to. The output matrix, which
+/// is the table of words, keeps int8. Throws InputError that begins with `place` for a layer whose
 /// inputs are no whole groups.
-void group_weights(IntegerLlama& llama, const std::string& place);
+void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::string& place);
+/// Throws InputError that begins with `place` and `name` if inputs are no whole groups.
+void require_groups(const std::string& place, const std::string& name, std::uint32_t inputs);
 
 /// Throws InputError, beginning with `place` and naming layer and quantity, for constants that the
 /// datapath cannot hold or that could overflow an accumulator.

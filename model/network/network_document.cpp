@@ -206,8 +206,10 @@ void check_attribute(const Part& part, const OpAttribute& attribute) {
       return;
     case OpAttribute::Kind::kWord: {
       const std::string word = part.text();
-      if (word != "erf" && word != "tanh") {
-        part.fail(fmt::format("found {}, expected \"erf\" or \"tanh\"", part.shown()));
+      const std::vector<std::string_view>& words = attribute.words;
+      if (std::find(words.begin(), words.end(), word) == words.end()) {
+        part.fail(fmt::format("found {}, expected \"{}\"", part.shown(),
+                              fmt::join(words, "\" or \"")));
       }
       return;
     }

@@ -85,9 +85,13 @@ NetworkSize named_size(const std::string& name) {
 /// it is `resized`.
 void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   size.four_bits = wants_four_bits(options.weight_bits.value_or(model::kWeightBits));
+  if (!options.weight_format.empty()) {
+    size.mx = wanted_mx_format(options.weight_format, options.weight_bits.has_value());
+  }
   if (!size.llama) {
     for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
-                                        std::pair("--window", options.window.has_value())}) {
+                                        std::pair("--window", options.window.has_value()),
+                                        std::pair("--weight-format", hw::is_mx(size.mx))}) {
       if (given) {
         throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
       }
@@ -154,10 +158,21 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 }  // namespace
 
 bool wants_four_bits(std::int64_t bits, std::string_view option) {
-  if (bits != model::kWeightBits && bits != model::kGroupedWeightBits) {
+  if (bits != model::kWeightBits && bits != model::kInt4WeightBits) {
     throw hw::InputError(fmt::format("{}: found {}, expected 8 or 4", option, bits));
   }
   return bits != model::kWeightBits;
+}
+
+hw::WeightFormat wanted_mx_format(const std::string& name, bool with_bits) {
+  const std::optional<hw::WeightFormat> format = hw::find_mx_format(name);
+  if (!format) {
+    throw hw::InputError(fmt::format("--weight-format: found {}, expected {} or {}",
+                                     hw::printable(name), name_of(hw::WeightFormat::kMxInt8),
+                                     name_of(hw::WeightFormat::kMxFp4)));
+  }
+  if (with_bits) throw hw::InputError("--weight-format: has its bits, expected no --weight-bits");
+  return *format;
 }
 
 bool is_shape_name(const std::string& name) {
@@ -221,6 +236,7 @@ void require_no_size(const std::string& model, const SizeOptions& options) {
                                                 {"--ffn", options.hidden.has_value()},
                                                 {"--window", options.window.has_value()},
                                                 {"--weight-bits", options.weight_bits.has_value()},
+                                                {"--weight-format", !options.weight_format.empty()},
                                                 {"--decode", options.decode},
                                                 {"--past", options.past.has_value()}};
   for (const auto& [option, is_given] : given) {

@@ -19,12 +19,13 @@ namespace systole::testbench {
 struct SizeOptions {
   std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window,
       weight_bits;
+  std::string weight_format;  ///< of MX, "" for those of `weight_bits`
   bool decode = false;
   std::optional<std::int64_t> past;  ///< with `decode`
 
   [[nodiscard]] bool any() const {
     return length || batch || layers || heads || kv_heads || width || hidden || window ||
-           weight_bits || decode || past;
+           weight_bits || !weight_format.empty() || decode || past;
   }
 };
 
@@ -41,6 +42,7 @@ struct NetworkSize {
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool four_bits = false;       ///< weights of the blocks: int4, of a Llama in groups
+  hw::WeightFormat mx = hw::WeightFormat::kInt8;  ///< of a Llama's blocks, if it is one of MX
   bool decode = false;          ///< one by one, with a cache of keys and values
   std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
 
@@ -52,6 +54,10 @@ struct NetworkSize {
   [[nodiscard]] bool int4(const hw::Machine& machine) const {
     return four_bits && (!llama || (machine.array.split != hw::ArraySplit::kNone &&
                                     machine.dma.expander_lanes == 0));
+  }
+  /// Of the weights of its blocks on that machine.
+  [[nodiscard]] hw::WeightFormat format(const hw::Machine& machine) const {
+    return four_bits && llama && !int4(machine) ? hw::WeightFormat::kGroups : mx;
   }
   /// Of all weights of the blocks, and of a Llama's output matrix, as they reside in memory.
   [[nodiscard]] double weight_bytes(const hw::Machine& machine) const {
@@ -69,8 +75,9 @@ struct NetworkSize {
   /// Of the blocks.
   [[nodiscard]] double bytes_of_weight(const hw::Machine& machine) const {
     if (int4(machine) && machine.array.split != hw::ArraySplit::kNone) return 1.0 / hw::kInt4Pair;
-    if (!four_bits || !llama || machine.dma.expander_lanes == 0) return 1.0;
-    return static_cast<double>(hw::packed_group_bytes(2)) / (2.0 * hw::kGroupWeights);
+    if (machine.dma.expander_lanes == 0) return 1.0;
+    return static_cast<double>(hw::packed_group_bytes(format(machine), 2)) /
+           (2.0 * hw::kGroupWeights);
   }
 };
 
@@ -85,6 +92,9 @@ inline constexpr std::uint32_t kDefaultTextLength = 128;
 
 /// Whether `option` asks for four bits. Throws InputError for other bits than 8 or 4.
 [[nodiscard]] bool wants_four_bits(std::int64_t bits, std::string_view option = "--weight-bits");
+
+/// The format that --weight-format names. Throws InputError for another, and beside --weight-bits.
+[[nodiscard]] hw::WeightFormat wanted_mx_format(const std::string& name, bool with_bits);
 
 /// Throws InputError for a number out of range, heads that do not divide the width, more tokens
 /// than the network has positions for, a vision model whose tokens are neither the patches and the

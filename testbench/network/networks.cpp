@@ -190,7 +190,8 @@ model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& mac
   const bool int4 = size.int4(machine);
   model::IntegerLlama llama = model::make_seeded_llama(
       size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights, int4);
-  if (size.four_bits && !int4) model::group_weights(llama, size.name);
+  const hw::WeightFormat format = size.format(machine);
+  if (format != hw::WeightFormat::kInt8) model::group_weights(llama, format, size.name);
   return llama;
 }
 

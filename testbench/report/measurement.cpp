@@ -282,6 +282,10 @@ ordered_json to_json(const NetworkSize& size) {
     document["window"] = size.llama->window;
   }
   if (size.llama || size.four_bits) document["weight_bits"] = size.four_bits ? 4 : 8;
+  if (hw::is_mx(size.mx)) {
+    document["weight_bits"] = hw::code_bits(size.mx);
+    document["weight_format"] = name_of(size.mx);
+  }
   return document;
 }
 

@@ -246,6 +246,9 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   add("--d", size.width, "width of a shape");
   add("--ffn", size.hidden, "width of a shape's MLP");
   add("--weight-bits", size.weight_bits, "of the blocks: 8, or 4: int4, or groups (Llama)");
+  command
+      .add_option("--weight-format", size.weight_format, "of a Llama's blocks, in place of bits")
+      ->type_name("mxint8|mxfp4");
   add("--window", size.window, "tokens that one of a Llama attends to");
 }
 
