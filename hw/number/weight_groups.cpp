@@ -163,14 +163,12 @@ void pack_group(WeightFormat format, const std::uint8_t* weights, std::size_t pi
   }
 }
 
-WeightGroup round_to_mx_group(WeightFormat format, const double* weights,
-                              std::int8_t* expanded) {
+WeightGroup round_to_mx_group(WeightFormat format, const double* weights, std::int8_t* expanded) {
   double largest = 0;
   for (std::uint32_t i = 0; i < kGroupWeights; ++i) {
     largest = std::max(largest, std::fabs(weights[i]));
   }
-  const int most =
-      format == WeightFormat::kMxInt8 ? kMxInt8LargestExponent : kMxFp4LargestExponent;
+  const int most = format == WeightFormat::kMxInt8 ? kMxInt8LargestExponent : kMxFp4LargestExponent;
   const int exponent = largest == 0 ? 0 : std::ilogb(largest) - most;
   WeightGroup best;
   double least_error = std::numeric_limits<double>::infinity();
@@ -181,8 +179,7 @@ WeightGroup round_to_mx_group(WeightFormat format, const double* weights,
     std::array<std::int8_t, kGroupWeights> rounded;
     double error = 0;
     for (std::uint32_t i = 0; i < kGroupWeights; ++i) {
-      rounded[i] =
-          expanded_weight(format, mx_code(format, std::ldexp(weights[i], -used)), group);
+      rounded[i] = expanded_weight(format, mx_code(format, std::ldexp(weights[i], -used)), group);
       error += (rounded[i] - weights[i]) * (rounded[i] - weights[i]);
     }
     if (error >= least_error) continue;

@@ -162,9 +162,9 @@ void pack_group(WeightFormat format, const std::uint8_t* weights, std::size_t pi
 [[nodiscard]] WeightGroup round_to_mx_group(WeightFormat format, const double* weights,
                                             std::int8_t* expanded);
 
-/// The scale of an output of MX whose largest magnitude is that, above 0: the power of two for which
-/// it becomes 64 to 128. Codes of MXINT8 in its block are then the weights, and those of MXFP4 steps
-/// of 8: blocks down to an eighth of it are exact.
+/// The scale of an output of MX whose largest magnitude is that, above 0: the power of two for
+/// which it becomes 64 to 128. Codes of MXINT8 in its block are then the weights, and those of
+/// MXFP4 steps of 8: blocks down to an eighth of it are exact.
 [[nodiscard]] double mx_output_scale(double largest);
 
 }  // namespace systole::hw

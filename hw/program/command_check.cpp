@@ -297,6 +297,14 @@ void CommandCheck::check(const cmd::HostCall& call) const {
   if (!keeps) {
     fail("kept is " + std::to_string(call.valid_cols) + ", expected 0, or of a softmax at most n");
   }
+  if (machine_.host.operators == HostOperators::kRouting && function.op != HostOp::kRoute) {
+    fail("the machine's host does not compute " + std::string(name_of(function.op)) +
+         " (host.operators is \"routing\")");
+  }
+  if (function.active > call.n) {
+    fail("n is " + std::to_string(call.n) + ", expected at least the " +
+         std::to_string(function.active) + " active columns of its function");
+  }
   if (operands_of(function.op) == 1 && !(call.operand == DramTile{})) {
     fail("an operand is given, but " + std::string(name_of(function.op)) + " does not use it");
   }

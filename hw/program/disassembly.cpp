@@ -156,6 +156,7 @@ void write_function(Listing& out, std::size_t index, const HostFunction& functio
   out.text(" operand_scale=").number(function.tensor_scale);
   out.text(" out_scale=").number(function.out_scale);
   out.text(" lo=").number(function.lo).text(" hi=").number(function.hi);
+  if (function.active != 0) out.text(" active=").number(function.active);
   const auto list = [&out](std::string_view name, const std::vector<float>& values) {
     const char* separator = "=";
     if (!values.empty()) out.text(" ").text(name);

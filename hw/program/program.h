@@ -108,7 +108,7 @@ struct End {
 /// of it: patches for the scratchpad, maxima and sums for the accumulator.
 struct Load {
   std::uint32_t m = 0, n = 0;
-  DType type = DType::kS8;  ///< of the elements in DRAM
+  DType type = DType::kS8;                    ///< of the elements in DRAM
   WeightFormat format = WeightFormat::kInt8;  ///< another: without stages or a window
   DramTile from;
   LocalTile to;

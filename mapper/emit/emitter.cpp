@@ -306,8 +306,8 @@ std::uint64_t Emitter::packed_tile(const model::Tensor& weight, std::uint32_t ro
   std::vector<std::uint8_t> tile(bytes);
   for (std::uint32_t i = 0; i < rows; i += hw::kGroupWeights) {
     const std::size_t group = (row + i) / hw::kGroupWeights;
-    hw::pack_group(weight.format, &weight.data[std::size_t{row + i} * weight.cols + col], weight.cols,
-                   &weight.groups[group * weight.cols + col], cols,
+    hw::pack_group(weight.format, &weight.data[std::size_t{row + i} * weight.cols + col],
+                   weight.cols, &weight.groups[group * weight.cols + col], cols,
                    &tile[hw::packed_bytes(weight.format, i, cols)]);
   }
   return to_.constants.add_tile(tile.data(), bytes, 1, narrow(bytes), narrow(bytes));

@@ -65,9 +65,9 @@ struct TilingProblem {
   bool even_cols = false;             ///< and pairs of columns
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
-  std::uint32_t panel = 0;            ///< columns of a result that leave at once; 0: a C tile's
-  bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
-  bool b_transposed = false;          ///< stored n x k
+  std::uint32_t panel = 0;       ///< columns of a result that leave at once; 0: a C tile's
+  bool b_is_activation = false;  ///< its rows are apart in memory, not one run per tile
+  bool b_transposed = false;     ///< stored n x k
   /// Another than int8: weights in groups, expanded as they are loaded.
   hw::WeightFormat b_format = hw::WeightFormat::kInt8;
   hw::Int4Operands int4;              ///< operands of four bits, multiplied as they are

@@ -83,7 +83,8 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
     // stage, as in the load unit.
     const std::uint64_t expanded = times_loaded(std::uint64_t{problem.k} * problem.n, t.b_loads);
     events.scratchpad_bytes +=
-        expanded - times_loaded(hw::packed_bytes(problem.b_format, problem.k, problem.n), t.b_loads);
+        expanded -
+        times_loaded(hw::packed_bytes(problem.b_format, problem.k, problem.n), t.b_loads);
     events.postop_elements += expanded;
   }
   std::uint64_t commands = 2 * m_tiles * c_tiles;

@@ -77,13 +77,26 @@ class LlamaCheck {
     factor(prefix + "attn.score", block.score);
     factor(prefix + "attn.context", block.context);
     linear(prefix + "attn.proj", block.proj);
-    linear(prefix + "mlp.gate", block.gate);
-    linear(prefix + "mlp.up", block.up);
+    if (llama_.shape.experts == 0) {
+      mlp(prefix + "mlp.", block.gate, block.up, block.down);
+    } else {
+      linear(prefix + "mlp.router", block.router);
+      scale(prefix + "mlp.router", block.router_scale);
+    }
+    for (std::size_t i = 0; i < block.experts.size(); ++i) {
+      const IntegerExpert& expert = block.experts[i];
+      mlp(prefix + "mlp.expert" + std::to_string(i) + ".", expert.gate, expert.up, expert.down);
+    }
     factor(prefix + "mlp.silu.argument", block.silu.argument);
     factor(prefix + "mlp.silu.factor", block.silu.output);
     in_range<std::int64_t>(prefix + "mlp.product.shift", {block.product_shift}, 0,
                            hw::kMaxDyadicShift);
-    linear(prefix + "mlp.down", block.down);
+  }
+  void mlp(const std::string& prefix, const IntegerLinear& gate, const IntegerLinear& up,
+           const IntegerLinear& down) const {
+    linear(prefix + "gate", gate);
+    linear(prefix + "up", up);
+    linear(prefix + "down", down);
   }
 
   const std::string& place_;
@@ -134,6 +147,12 @@ void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::stri
     group("attn.key", block.key);
     group("attn.value", block.value);
     group("attn.proj", block.proj);
+    for (IntegerExpert& expert : block.experts) {
+      group("mlp.expert.gate", expert.gate);
+      group("mlp.expert.up", expert.up);
+      group("mlp.expert.down", expert.down);
+    }
+    if (!block.experts.empty()) continue;
     group("mlp.gate", block.gate);
     group("mlp.up", block.up);
     group("mlp.down", block.down);

@@ -271,6 +271,10 @@ void write_network(const IntegerLlama& llama, const std::string& tokeniser,
     throw hw::InputError(hw::printable(path) + ": " + llama.name +
                          " has no scales of each row, expected a Llama that quantise makes");
   }
+  if (llama.shape.experts != 0) {
+    throw hw::InputError(hw::printable(path) + ": " + llama.name +
+                         " has experts, which network files do not hold");
+  }
   LlamaWriter(llama).write(path, tokeniser);
 }
 

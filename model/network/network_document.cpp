@@ -205,11 +205,9 @@ void check_attribute(const Part& part, const OpAttribute& attribute) {
       if (!part.value().is_boolean()) part.fail("expected true or false");
       return;
     case OpAttribute::Kind::kWord: {
-      const std::string word = part.text();
-      const std::vector<std::string_view>& words = attribute.words;
-      if (std::find(words.begin(), words.end(), word) == words.end()) {
+      if (std::count(attribute.words.begin(), attribute.words.end(), part.text()) == 0) {
         part.fail(fmt::format("found {}, expected \"{}\"", part.shown(),
-                              fmt::join(words, "\" or \"")));
+                              fmt::join(attribute.words, "\" or \"")));
       }
       return;
     }

@@ -35,12 +35,9 @@ std::vector<NetworkOp> make_ops() {
   std::vector<OpInput> grouped_linear = integer_linear;
   grouped_linear.push_back({"group_scale", In::kBytes, true});
   grouped_linear.push_back({"group_minimum", In::kCodes, true});
-  const OpAttribute format{"format",
-                           Is::kWord,
-                           0,
-                           0,
-                           true,
-                           {name_of(hw::WeightFormat::kMxInt8), name_of(hw::WeightFormat::kMxFp4)}};
+  const OpAttribute format{
+      "format", Is::kWord, 0,
+      0,        true,      {name_of(hw::WeightFormat::kMxInt8), name_of(hw::WeightFormat::kMxFp4)}};
   const OpForm gelu = {{{"x"}}, {{"form", Is::kWord, 0, 0, false, {"erf", "tanh"}}}};
   const OpForm integer_gelu = {
       {{"x"}},
@@ -116,7 +113,8 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}}, {}}},
       {"linear",
        "x times the transposed weight, plus bias; of integers, times a factor per output, in "
-       "`bits` if it says so; weights in groups of 32: of four bits with a scale and a minimum, or of a "
+       "`bits` if it says so; weights in groups of 32: of four bits with a scale and a minimum, or "
+       "of a "
        "`format` of MX with a scale",
        "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n], group_scale and "
        "group_minimum [n, k / 32] -> [t, n]",

@@ -83,17 +83,18 @@ double power_of_product(const Values& in, const Values& weight, std::size_t inpu
 LayerLoss loss_of(std::string name, const Values& in, const Values& rounded, const Values& weight,
                   std::size_t inputs, hw::WeightFormat format) {
   const double power = std::max(power_of_product(in, weight, inputs), 1e-30);
-  return {std::move(name),
-          power_of_product(in, difference(weight, rounded_weights(weight, inputs, format)),
-                           inputs) /
-              power,
-          power_of_product(difference(in, rounded), weight, inputs) / power};
+  return {
+      std::move(name),
+      power_of_product(in, difference(weight, rounded_weights(weight, inputs, format)), inputs) /
+          power,
+      power_of_product(difference(in, rounded), weight, inputs) / power};
 }
 
 }  // namespace
 
 std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
-                                    const std::vector<std::int32_t>& text, hw::WeightFormat format) {
+                                    const std::vector<std::int32_t>& text,
+                                    hw::WeightFormat format) {
   std::vector<LayerLoss> losses;
   static_cast<void>(llama_logits(
       llama, text,
@@ -104,9 +105,8 @@ std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
                                    layer.weight, layer.inputs, format));
         };
         if (site == LlamaSite::kFinalNorm) {
-          losses.push_back(
-              loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(), cols,
-                      hw::WeightFormat::kInt8));
+          losses.push_back(loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(),
+                                   cols, hw::WeightFormat::kInt8));
           return;
         }
         if (site == LlamaSite::kNorm1) {

@@ -57,8 +57,7 @@ double int4_scale(const double* weights, std::size_t count, double largest) {
 }
 
 /// Rounds kGroupWeights weights of an output of that scale.
-void add_mx_group(hw::WeightFormat format, const double* weights, double scale,
-                  IntegerLinear& to) {
+void add_mx_group(hw::WeightFormat format, const double* weights, double scale, IntegerLinear& to) {
   std::array<double, hw::kGroupWeights> steps;
   std::array<std::int8_t, hw::kGroupWeights> rounded;
   std::transform(weights, weights + steps.size(), steps.begin(),

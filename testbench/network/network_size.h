@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/int4.h"
 #include "hw/number/weight_groups.h"
+#include "model/build/llama_routing.h"
 #include "model/metadata/llama_shape.h"
 #include "model/metadata/resnet_shape.h"
 #include "model/seeded/shapes.h"
@@ -18,14 +20,16 @@ namespace systole::testbench {
 /// (model/seeded/shapes.h) has the rest.
 struct SizeOptions {
   std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window,
-      weight_bits;
+      weight_bits, experts, active_experts;
+  std::string routing;        ///< "uniform" or "worst", "" for what the values decide
   std::string weight_format;  ///< of MX, "" for those of `weight_bits`
   bool decode = false;
   std::optional<std::int64_t> past;  ///< with `decode`
 
   [[nodiscard]] bool any() const {
     return length || batch || layers || heads || kv_heads || width || hidden || window ||
-           weight_bits || !weight_format.empty() || decode || past;
+           weight_bits || experts || active_experts || !routing.empty() || !weight_format.empty() ||
+           decode || past;
   }
 };
 
@@ -43,8 +47,9 @@ struct NetworkSize {
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool four_bits = false;       ///< weights of the blocks: int4, of a Llama in groups
   hw::WeightFormat mx = hw::WeightFormat::kInt8;  ///< of a Llama's blocks, if it is one of MX
-  bool decode = false;          ///< one by one, with a cache of keys and values
-  std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
+  std::optional<model::RoutingKind> routing;      ///< of experts; none: by the values
+  bool decode = false;                            ///< one by one, with a cache of keys and values
+  std::uint32_t past = 0;  ///< tokens before them, whose keys and values are cached
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
@@ -65,7 +70,9 @@ struct NetworkSize {
     const double d = shape.width;
     if (llama) {
       const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();
-      return bytes_of_weight(machine) * shape.layers * d * (heads + 3.0 * shape.hidden) +
+      const double mlps = std::max(1U, llama->experts), router = llama->experts;
+      return shape.layers * d *
+                 (bytes_of_weight(machine) * (heads + 3.0 * mlps * shape.hidden) + router) +
              d * llama->vocabulary;
     }
     return bytes_of_weight(machine) * shape.layers * (4 * d * d + 2 * d * shape.hidden);

@@ -280,6 +280,13 @@ ordered_json to_json(const NetworkSize& size) {
     document["head_width"] = size.llama->head_width;
     document["vocabulary"] = size.llama->vocabulary;
     document["window"] = size.llama->window;
+    if (size.llama->experts != 0) {
+      const std::uint32_t tokens = size.batch * (size.decode ? 1 : size.length);
+      document["experts"] = size.llama->experts;
+      document["active_experts"] = size.llama->active_experts;
+      document["expected_experts"] = model::expected_experts(*size.llama, tokens);
+      document["most_experts"] = model::most_experts(*size.llama, tokens);
+    }
   }
   if (size.llama || size.four_bits) document["weight_bits"] = size.four_bits ? 4 : 8;
   if (hw::is_mx(size.mx)) {

@@ -249,6 +249,10 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   command
       .add_option("--weight-format", size.weight_format, "of a Llama's blocks, in place of bits")
       ->type_name("mxint8|mxfp4");
+  add("--experts", size.experts, "MLPs of each block of a Llama");
+  add("--active-experts", size.active_experts, "experts that a token goes to");
+  command.add_option("--routing", size.routing, "of experts, without values; default: uniform")
+      ->type_name("uniform|worst");
   add("--window", size.window, "tokens that one of a Llama attends to");
 }
 

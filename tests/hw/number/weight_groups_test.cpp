@@ -22,7 +22,8 @@ TEST(WeightGroups, ExpandToTheNearestMultipleOfTheScaleAboveTheMinimum) {
       const WeightGroup group{static_cast<std::uint8_t>(scale), static_cast<std::int8_t>(minimum)};
       for (int q = 0; q <= kLargestGroupCode; ++q) {
         const double real = std::floor(q * scale / 16.0 + 0.5) + minimum;
-        ASSERT_EQ(expanded_weight(WeightFormat::kGroups, q, group), std::min(127.0, std::max(-127.0, real)));
+        ASSERT_EQ(expanded_weight(WeightFormat::kGroups, q, group),
+                  std::min(127.0, std::max(-127.0, real)));
       }
     }
   }
@@ -35,7 +36,8 @@ TEST(WeightGroups, ResideAsScalesMinimaAndPairsOfNeighbours) {
   for (std::uint32_t row = 0; row < kGroupWeights; ++row) {
     for (std::size_t c = 0; c < 3; ++c) {
       const int q = static_cast<int>((row * 5 + c * 7) % 16);
-      weights[row * 4 + c] = static_cast<std::uint8_t>(expanded_weight(WeightFormat::kGroups, q, groups[c]));
+      weights[row * 4 + c] =
+          static_cast<std::uint8_t>(expanded_weight(WeightFormat::kGroups, q, groups[c]));
     }
   }
   std::vector<std::uint8_t> packed(packed_group_bytes(WeightFormat::kGroups, 3));
@@ -55,7 +57,8 @@ TEST(WeightGroups, RefuseAWeightWithoutACode) {
   std::vector<std::uint8_t> packed(packed_group_bytes(WeightFormat::kGroups, 1));
   pack_group(WeightFormat::kGroups, weights.data(), 1, &group, 1, packed.data());
   weights[31] = 8;
-  EXPECT_THROW(pack_group(WeightFormat::kGroups, weights.data(), 1, &group, 1, packed.data()), std::invalid_argument);
+  EXPECT_THROW(pack_group(WeightFormat::kGroups, weights.data(), 1, &group, 1, packed.data()),
+               std::invalid_argument);
 }
 
 int squared(const Codes& a, const Codes& b) {

@@ -360,8 +360,8 @@ TEST(Program, PackedWeightsAreGroupsThatAnExpanderTakes) {
   EXPECT_EQ(ranges[1].end, 95U * 16 + 10);
 
   // Of MX: 10 + 32 * 10 and 10 + 32 * 5 bytes.
-  for (const auto& [format, bytes] : {std::pair(WeightFormat::kMxInt8, 330U),
-                                      std::pair(WeightFormat::kMxFp4, 170U)}) {
+  for (const auto& [format, bytes] :
+       {std::pair(WeightFormat::kMxInt8, 330U), std::pair(WeightFormat::kMxFp4, 170U)}) {
     load.format = format;
     load.from.pitch = 330;
     EXPECT_EQ(complaint_of(program, machine), "no error");

@@ -52,8 +52,8 @@ TEST_P(MxWeights, ComeBackFromMemory) {
       for (std::size_t c = 0; c < cols; ++c) {
         groups[c].scale = static_cast<std::uint8_t>((c * 51 + 120) % kMxScales);
         for (std::size_t row = 0; row < rows; ++row) {
-          weights[row * pitch + c] = static_cast<std::uint8_t>(
-              expected[groups[c].scale * codes + (first + row) % codes]);
+          weights[row * pitch + c] =
+              static_cast<std::uint8_t>(expected[groups[c].scale * codes + (first + row) % codes]);
         }
       }
       std::vector<std::uint8_t> packed(hw::packed_group_bytes(GetParam(), cols));
