@@ -185,8 +185,8 @@ TEST_P(BadFunctions, AreRefused) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadFunctions,
     testing::Values(
-        BadFunction{"Operator", [](HostFunction& f) { f.op = static_cast<HostOp>(4); },
-                    "operator 4, expected 0 to 3"},
+        BadFunction{"Operator", [](HostFunction& f) { f.op = static_cast<HostOp>(5); },
+                    "operator 5, expected 0 to 4"},
         BadFunction{"Type", [](HostFunction& f) { f.out = static_cast<DType>(9); }, "type 9"},
         BadFunction{"Zero", [](HostFunction& f) { f.in_scale = 0; }, "in_scale is 0"},
         BadFunction{"Negative", [](HostFunction& f) { f.out_scale = -1; }, "out_scale is -1"},

@@ -92,6 +92,7 @@ TEST(RoutedGraph, GivesWhatAllExpertsGive) {
         const Graph routed = make_llama_graph(llama, length, 1, routing);
         EXPECT_LT(routed.nodes.size(), all.nodes.size() + (experts > active * length ? 0 : 1));
         EXPECT_EQ(logits_of(routed, in), expected);
+        if (length != 1) continue;  // the logits are of the last token alone
         Routing fewer = routing;
         fewer.back().pop_back();
         if (fewer.back().empty()) fewer.back().push_back((routing.back().back() + 1) % experts);
