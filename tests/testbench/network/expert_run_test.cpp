@@ -154,6 +154,9 @@ TEST(ExpertRun, TakesNoFewerBytesAndCyclesWithMoreTokens) {
   EXPECT_LT(uniform["dram_read_bytes"], worst["dram_read_bytes"]);
   EXPECT_LT(uniform["cycles_total"], worst["cycles_total"]);
   EXPECT_EQ(worst["seeded"]["most_experts"], 24);
+  EXPECT_EQ(worst["seeded"]["read_experts"], 24);
+  EXPECT_LT(uniform["seeded"]["read_experts"], 24);
+  EXPECT_GT(uniform["seeded"]["read_experts"], 12);
   EXPECT_NEAR(worst["seeded"]["expected_experts"].get<double>(), 17.64, 0.01);
   // An expert more reads its weights more, and little besides.
   const json one = expert_run("--active-experts 1"), two = expert_run("--active-experts 2");
