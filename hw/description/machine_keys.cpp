@@ -277,7 +277,7 @@ std::vector<MachineKey> make_system_keys() {
       integer<kHost, &Host::interrupt_ns>("host.interrupt_ns", "ns", 0, 1000000,
           "interrupt to the host's handler", kChosen),
       word<kHost, &Host::operators>("host.operators", {"none", "float", "routing"},
-          "on the host, in float32: softmax, GELU, LayerNorm and sums of tensors; or experts' routing",
+          "in float32: softmax, GELU, LayerNorm, sums; or the routing of experts",
           "survey Sec. 3.4: the baseline's host does"),
       integer<kHost, &Host::clock_mhz>("host.clock_mhz", "MHz", 1, 10000,
           "clock of the host", kChosen),

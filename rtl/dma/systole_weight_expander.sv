@@ -163,8 +163,8 @@ module systole_weight_expander #(
     assign sum = 17'(whole_q) + 17'(minimum_q) + signed'({16'b0, up});
 
     always_ff @(posedge clk_i) begin
-      data_o[8*l+:8] <= !mask_1q[l] ? 8'd0 :
-                        sum > 17'sd127 ? 8'd127 :
+      // A lane without a column has a code and a scale of 0.
+      data_o[8*l+:8] <= sum > 17'sd127 ? 8'd127 :
                         sum < -17'sd127 ? 8'h81 : sum[7:0];
     end
   end
