@@ -56,8 +56,8 @@ class LlamaMlps {
       name = prefix + "up.share";
     }
     if (!llama_.row_scales) {
-      return {
-          builder_.stage(name, factor, multiply(shift, kOperandBits), hw::DType::kS8, {{}, second})};
+      return {builder_.stage(name, factor, multiply(shift, kOperandBits), hw::DType::kS8,
+                             {{}, second})};
     }
     hw::Stage product = multiply(shift, kLlamaProductBits);
     product.side = hw::Reduction::kRowPeak;
