@@ -161,7 +161,7 @@ double CommandCycles::of(const hw::Command& command) const {
 
 double CommandCycles::stage_cycles(const hw::Command& command) const {
   const auto* const load = command.as<hw::cmd::Load>();
-  if (load != nullptr && load->packed) {
+  if (load != nullptr && load->packed()) {
     const hw::ExpansionCycles cycles = hw::expansion_cycles(load->n, machine_.dma.expander_lanes,
                                                             hw::scratchpad_word_bytes(machine_));
     return static_cast<double>(hw::read_rows(*load).rows * cycles.per_group + cycles.fill);

@@ -99,6 +99,7 @@ ordered_json to_json(const hw::HostFunction& function) {
           {"out_scale", function.out_scale},
           {"lo", function.lo},
           {"hi", function.hi},
+          {"active", function.active},
           {"gamma", function.gamma},
           {"beta", function.beta}};
 }
@@ -203,6 +204,7 @@ void read_fields(const Fields& in, hw::HostFunction& function) {
   in.get("out_scale", function.out_scale);
   in.get("lo", function.lo);
   in.get("hi", function.hi);
+  in.get("active", function.active);
   in.get("gamma", function.gamma);
   in.get("beta", function.beta);
 }

@@ -12,7 +12,8 @@ using model::View;
 bool is_row_wise(const Node& node) {
   if (node.host() != nullptr) {
     return node.host()->function.op == hw::HostOp::kSoftmax ||
-           node.host()->function.op == hw::HostOp::kLayerNorm;
+           node.host()->function.op == hw::HostOp::kLayerNorm ||
+           node.host()->function.op == hw::HostOp::kRoute;
   }
   return hw::stage_info(node.stage()->stage.op).row_wise;
 }

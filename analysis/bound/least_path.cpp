@@ -163,8 +163,9 @@ class PathBuilder {
       const model::Tensor& b = graph_.tensors[node.product()->b.tensor];
       if (b.kind == model::Tensor::Kind::kConstant) {
         const std::uint64_t k = node.in_cols(), n = node.out.cols;
-        weights += mapper::may_pack(b, machine_) ? static_cast<double>(hw::packed_bytes(k, n))
-                                                 : static_cast<double>(k * n) / pair_of(node);
+        weights += mapper::may_pack(b, machine_)
+                       ? static_cast<double>(hw::packed_bytes(b.format, k, n))
+                       : static_cast<double>(k * n) / pair_of(node);
       }
     }
     if (array != 0) array += begin + product_tail_;

@@ -129,7 +129,9 @@ class BoundBuilder {
     const bool expands = mapper::may_pack(graph_.tensors[b.tensor], machine_);
     if (expands || int4.b) {
       // However often A or B pass, a byte of either brings no more than its packing allows.
-      const auto packed = expands ? static_cast<double>(hw::packed_bytes(k, n)) : b_bytes * pairs;
+      const auto packed =
+          expands ? static_cast<double>(hw::packed_bytes(graph_.tensors[b.tensor].format, k, n))
+                  : b_bytes * pairs;
       const double least_element = std::min(packed / b_bytes, a_element);
       op.loaded += std::max(0.0, std::max(packed + a_bytes, least_element * all) - made);
       return;

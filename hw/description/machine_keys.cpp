@@ -198,7 +198,7 @@ std::vector<MachineKey> make_core_keys() {
           "a longer row of a tile moves in pieces of this size; 0: as a whole",
           "chosen; Gemmini: 64"),
       integer<kDma, &Dma::expander_lanes>("dma.expander_lanes", "weights/cycle", 0, 256,
-          "width of the expander of weights of four bits; 0: they reside as eight", kChosen),
+          "width of the expander of weights in groups; 0: they reside as int8", kChosen),
 
       integer<kUnroller, &Unroller::loops>("unroller.loops", "loops", 0, 2,
           "in flight in the loop unroller; 0: none, the core fetches its program",
@@ -276,8 +276,8 @@ std::vector<MachineKey> make_system_keys() {
           "one access of the host to a core's register", kChosen),
       integer<kHost, &Host::interrupt_ns>("host.interrupt_ns", "ns", 0, 1000000,
           "interrupt to the host's handler", kChosen),
-      word<kHost, &Host::operators>("host.operators", {"none", "float"},
-          "softmax, GELU, LayerNorm and sums of tensors on the host, in float32",
+      word<kHost, &Host::operators>("host.operators", {"none", "float", "routing"},
+          "in float32: softmax, GELU, LayerNorm, sums; or the routing of experts",
           "survey Sec. 3.4: the baseline's host does"),
       integer<kHost, &Host::clock_mhz>("host.clock_mhz", "MHz", 1, 10000,
           "clock of the host", kChosen),
@@ -294,6 +294,9 @@ std::vector<MachineKey> make_system_keys() {
       number<kHost, &Host::convert_cycles>("host.convert_cycles", "cycles/element", 0, 1000000,
           "an integer to float32, or back",
           "fitted: 385 Mcycle a layer over the elements of its operands and results"),
+      number<kHost, &Host::route_cycles>("host.route_cycles", "cycles/element", 0, 1000000,
+          "choice of experts, softmax of these, their addresses",
+          "chosen: twice a softmax"),
   };
   // clang-format on
 }

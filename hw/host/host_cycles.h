@@ -32,6 +32,8 @@ struct HostCycles {
       return host.layernorm_cycles;
     case HostOp::kAdd:
       return host.add_cycles;
+    case HostOp::kRoute:
+      return host.route_cycles;
   }
   return 0.0;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "base/error.h"
@@ -64,6 +65,20 @@ void softmax(std::vector<float>& row) {
     sum += x;
   }
   for (float& x : row) x /= sum;
+}
+
+void route(std::vector<float>& row, std::size_t active) {
+  std::vector<std::size_t> order(row.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+  order.resize(std::min(active, order.size()));
+  std::sort(order.begin(), order.end());
+  std::vector<float> largest;
+  for (const std::size_t column : order) largest.push_back(row[column]);
+  softmax(largest);
+  std::fill(row.begin(), row.end(), 0.0F);
+  for (std::size_t i = 0; i < order.size(); ++i) row[order[i]] = largest[i];
 }
 
 void gelu(std::vector<float>& row) {
@@ -148,6 +163,10 @@ void check_host_function(const HostFunction& function) {
       (function.tensor != defaults.tensor || function.tensor_scale != defaults.tensor_scale)) {
     refuse("a second operand, which " + std::string(name_of(function.op)) + " does not have");
   }
+  if ((function.active != 0) != (function.op == HostOp::kRoute)) {
+    refuse(std::to_string(function.active) + " active columns of " +
+           std::string(name_of(function.op)));
+  }
   check_limits(function);
   check_columns(function);
 }
@@ -161,6 +180,9 @@ void apply_host_row(const HostFunction& function, const std::uint8_t* in,
       row.resize(kept == 0 ? cols : kept);
       softmax(row);
       row.resize(cols, 0.0F);
+      break;
+    case HostOp::kRoute:
+      route(row, function.active);
       break;
     case HostOp::kGelu:
       gelu(row);

@@ -23,12 +23,13 @@ enum class HostOp : std::uint8_t {
   kGelu = 1,       ///< 0.5 x (1 + erf(x / sqrt 2))
   kLayerNorm = 2,  ///< (x - mean) / deviation * gamma + beta; beta where the deviation is 0
   kAdd = 3,        ///< x + t, the sum of two tensors
+  kRoute = 4,      ///< softmax of the `active` largest of a row, of equal ones the first; else 0
 };
 
-inline constexpr std::uint8_t kHostOps = 4;
+inline constexpr std::uint8_t kHostOps = 5;
 
-inline constexpr std::array<std::string_view, kHostOps> kHostOpNames = {"softmax", "gelu",
-                                                                        "layernorm", "add"};
+inline constexpr std::array<std::string_view, kHostOps> kHostOpNames = {
+    "softmax", "gelu", "layernorm", "add", "route"};
 [[nodiscard]] constexpr std::string_view name_of(HostOp op) {
   return kHostOpNames.at(static_cast<std::size_t>(op));
 }
@@ -45,6 +46,7 @@ struct HostFunction {
   float tensor_scale = 1.0F;  ///< kAdd
   float out_scale = 1.0F;
   std::int32_t lo = -127, hi = 127;  ///< of the codes
+  std::uint32_t active = 0;          ///< kRoute: 1 to the columns
   std::vector<float> gamma, beta;    ///< kLayerNorm: one per column
 };
 
@@ -54,7 +56,7 @@ inline constexpr std::size_t kHostMaxColumns = 1U << 16;
 /// Throws InputError: an unknown operator or type; a scale that is no positive finite number; lo
 /// above hi, or either outside of the result's type; gamma and beta of different lengths, not
 /// finite, or of an operator other than LayerNorm; a second operand's type or scale that is not the
-/// default without one.
+/// default without one; `active` of another operator, or 0 of kRoute.
 void check_host_function(const HostFunction& function);
 
 /// Rows of `cols` elements, little endian, aligned or not. `tensor` is the second operand of kAdd.

@@ -74,7 +74,7 @@ enum class MappingObjective { kCycles, kEnergy, kEdp };
 
 /// What the host computes for the core: nothing, or in float32 what a machine for matmuls alone
 /// leaves to software (hw/host/host_function.h): softmax, GELU, LayerNorm, sums of two tensors.
-enum class HostOperators { kNone, kFloat };
+enum class HostOperators { kNone, kFloat, kRouting };
 
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
@@ -160,7 +160,7 @@ struct Machine {
     std::uint32_t outstanding_writes = 16;
     SlotOrder slots = SlotOrder::kIssue;
     std::uint32_t row_bytes = 0;  ///< a longer row of a tile moves in such pieces; 0: as a whole
-    /// Of the load unit's expander of weights of four bits (hw/number/weight_groups.h); 0: none,
+    /// Of the load unit's expander of weights in groups (hw/number/weight_groups.h); 0: none,
     /// and weights reside as eight bits.
     std::uint32_t expander_lanes = 0;
   } dma;
@@ -309,6 +309,7 @@ struct Machine {
     double layernorm_cycles = 40.0;
     double add_cycles = 110.0;
     double convert_cycles = 28.8;  ///< an integer to float32, or back
+    double route_cycles = 100.0;   ///< not fitted: there is no figure
   } host;
 
   /// Energy per event at 45 nm. Arithmetic and DRAM follow from the survey's Fig. 15 (after

@@ -105,7 +105,7 @@ void CommandCheck::check(const cmd::End& /*end*/) const {}
 void CommandCheck::check(const cmd::Load& load) const {
   check_shape(load.m, load.n);
   if (load.window) check_window_tile(load, false);
-  if (load.packed) check_packed(load);
+  if (load.packed()) check_packed(load);
   if (load.pre) {
     check_pre(load, false);
   } else if (bytes_of(load.type) != 1) {
@@ -117,7 +117,7 @@ void CommandCheck::check(const cmd::Load& load) const {
 
 void CommandCheck::check(const cmd::LoadAccumulator& load) const {
   check_shape(load.m, load.n);
-  if (load.packed) fail("packed weights, expected them in the scratchpad");
+  if (load.packed()) fail("packed weights, expected them in the scratchpad");
   if (load.window) check_window_tile(load, true);
   if (load.pre) check_pre(load, true);
   check_written_rows("c_pitch", load.to.pitch, {load.m, load.n});
@@ -296,6 +296,14 @@ void CommandCheck::check(const cmd::HostCall& call) const {
       call.valid_cols == 0 || (function.op == HostOp::kSoftmax && call.valid_cols <= call.n);
   if (!keeps) {
     fail("kept is " + std::to_string(call.valid_cols) + ", expected 0, or of a softmax at most n");
+  }
+  if (machine_.host.operators == HostOperators::kRouting && function.op != HostOp::kRoute) {
+    fail("the machine's host does not compute " + std::string(name_of(function.op)) +
+         " (host.operators is \"routing\")");
+  }
+  if (function.active > call.n) {
+    fail("n is " + std::to_string(call.n) + ", expected at least the " +
+         std::to_string(function.active) + " active columns of its function");
   }
   if (operands_of(function.op) == 1 && !(call.operand == DramTile{})) {
     fail("an operand is given, but " + std::string(name_of(function.op)) + " does not use it");

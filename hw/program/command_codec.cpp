@@ -25,6 +25,10 @@ class Encoder {
   void flag(const char* /*name*/, unsigned bit, bool value) {
     if (value) bytes_[layout::kFlags] = static_cast<std::uint8_t>(bytes_[layout::kFlags] | bit);
   }
+  void format(const char* /*name*/, WeightFormat value) {
+    bytes_[layout::kFlags] = static_cast<std::uint8_t>(
+        bytes_[layout::kFlags] | static_cast<unsigned>(value) << layout::kFormatAt);
+  }
   void type(DType value, Shown /*shown*/) {
     bytes_[layout::kType] = static_cast<std::uint8_t>(value);
   }
@@ -69,6 +73,11 @@ class Decoder {
   void flag(const char* /*name*/, unsigned bit, bool& value) {
     value = (bytes_[layout::kFlags] & bit) != 0;
     flags_ |= bit;
+  }
+  void format(const char* /*name*/, WeightFormat& value) {
+    value = static_cast<WeightFormat>(bytes_[layout::kFlags] >> layout::kFormatAt &
+                                      layout::kFormatMask);
+    flags_ |= layout::kFormatMask << layout::kFormatAt;
   }
   void type(DType& value, Shown /*shown*/) {
     used_.set(layout::kType);

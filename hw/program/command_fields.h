@@ -12,8 +12,8 @@
 /// |------|--------------------------------------------------------------|
 /// | 0    | opcode                                                       |
 /// | 1    | type                                                         |
-/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 8 packed, |
-/// |      | 16 b_int4, 32 a_int4, 64 int4                                |
+/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 16 b_int4,|
+/// |      | 32 a_int4, 64 int4; of a load 8 times the WeightFormat       |
 /// | 3    | issue                                                        |
 /// | 4    | chain or gather, mix (u16 each)                              |
 /// | 8    | op, dram_pitch (u32 each)                                    |
@@ -30,8 +30,10 @@ inline constexpr std::size_t kOpcode = 0, kType = 1, kFlags = 2, kIssue = 3, kCh
                              kM = 36, kN = 40, kK = 44, kA = 48, kAPitch = 52, kB = 56,
                              kBPitch = 60, kC = 64, kCPitch = 68, kParameters = 72,
                              kStatistics = 76;
-inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kPacked = 8,
-                          kBInt4 = 16, kAInt4 = 32, kInt4 = 64;
+inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kBInt4 = 16,
+                          kAInt4 = 32, kInt4 = 64;
+/// Where the flags have a format of weights, two bits.
+inline constexpr unsigned kFormatAt = 3, kFormatMask = 3;
 
 /// Whether a listing shows a field that is zero.
 enum class Shown { kAlways, kUnlessZero };
@@ -74,6 +76,7 @@ void visit_window(Tile& tile, F& f) {
 ///
 /// - f.number(name, place, value, shown), an unsigned integer of its type's size
 /// - f.flag(name, bit of the byte kFlags, value)
+/// - f.format(name, value), of weights
 /// - f.type(value, shown), the name is "type"
 /// - f.tile(name, place, place of the pitch, tile, shown)
 /// - f.index(name, place, value): optional, 1 + its value in 16 bits
@@ -99,7 +102,7 @@ void visit_fields(Work& work, F& f) {
     if (work.pre) visit_chain(*work.pre, kB, f);
     f.window("gather", kChain, work.window);
     if (work.window) visit_window(*work.window, f);
-    if constexpr (!kSums) f.flag("packed", kPacked, work.packed);
+    if constexpr (!kSums) f.format("packed", work.format);
   } else if constexpr (std::is_same_v<T, cmd::Matmul>) {
     f.tile("c", kC, kCPitch, work.c, kAlways);
     f.tile("a", kA, kAPitch, work.a, kAlways);

@@ -156,6 +156,7 @@ void write_function(Listing& out, std::size_t index, const HostFunction& functio
   out.text(" operand_scale=").number(function.tensor_scale);
   out.text(" out_scale=").number(function.out_scale);
   out.text(" lo=").number(function.lo).text(" hi=").number(function.hi);
+  if (function.active != 0) out.text(" active=").number(function.active);
   const auto list = [&out](std::string_view name, const std::vector<float>& values) {
     const char* separator = "=";
     if (!values.empty()) out.text(" ").text(name);
@@ -181,6 +182,9 @@ class FieldLister {
   }
   void flag(const char* name, unsigned /*bit*/, bool value) {
     if (value) out_.text(" ").text(name);
+  }
+  void format(const char* name, WeightFormat value) {
+    if (value != WeightFormat::kInt8) out_.text(" ").text(name).text("=").text(name_of(value));
   }
   void type(DType value, Shown shown) {
     if (value == DType::kS8 && shown == Shown::kUnlessZero) return;

@@ -49,7 +49,9 @@ Unit unit_of(Opcode opcode) {
 }
 
 ReadRows read_rows(const cmd::Load& load) {
-  if (load.packed) return {load.m / kGroupWeights, packed_group_bytes(load.n)};
+  if (load.packed()) {
+    return {load.m / kGroupWeights, packed_group_bytes(load.format, load.n)};
+  }
   return {load.m, std::uint64_t{load.n} * bytes_of(load.type)};
 }
 

@@ -15,6 +15,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/dtype.h"
 #include "hw/number/int4.h"
+#include "hw/number/weight_groups.h"
 #include "hw/postop/postop.h"
 #include "hw/program/window.h"
 
@@ -107,15 +108,16 @@ struct End {
 /// of it: patches for the scratchpad, maxima and sums for the accumulator.
 struct Load {
   std::uint32_t m = 0, n = 0;
-  DType type = DType::kS8;  ///< of the elements in DRAM
-  bool packed = false;      ///< weights of four bits; without stages or a window
+  DType type = DType::kS8;                    ///< of the elements in DRAM
+  WeightFormat format = WeightFormat::kInt8;  ///< another: without stages or a window
   DramTile from;
   LocalTile to;
   std::optional<ChainUse> pre;  ///< stages as the rows are loaded
   std::optional<WindowTile> window;
 
+  [[nodiscard]] bool packed() const { return format != WeightFormat::kInt8; }
   [[nodiscard]] bool operator==(const Load& other) const {
-    return m == other.m && n == other.n && type == other.type && packed == other.packed &&
+    return m == other.m && n == other.n && type == other.type && format == other.format &&
            from == other.from && to == other.to && pre == other.pre && window == other.window;
   }
 };

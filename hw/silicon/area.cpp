@@ -19,7 +19,7 @@ double or_by_size(double given_mm2, const SramSize& size) {
 double lanes_mm2(const Machine& machine, std::uint32_t lanes) {
   const Machine::Area& area = machine.area;
   double lane = machine.postop.max_stages * area.stage_um2;
-  if (machine.host.operators == HostOperators::kNone) {
+  if (machine.host.operators != HostOperators::kFloat) {
     lane += machine.postop.gelu * area.gelu_um2 + machine.postop.exponential * area.softmax_um2 +
             machine.postop.norm * area.norm_um2;
   }

@@ -299,16 +299,16 @@ hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
 std::uint64_t Emitter::packed_tile(const model::Tensor& weight, std::uint32_t row,
                                    std::uint32_t rows, std::uint32_t col,
                                    std::uint32_t cols) const {
-  const std::uint64_t bytes = hw::packed_bytes(rows, cols);
+  const std::uint64_t bytes = hw::packed_bytes(weight.format, rows, cols);
   if (weight.data.empty() || !to_.constants.with_contents()) {
     return to_.constants.add_tile(nullptr, bytes, 1, narrow(bytes), narrow(bytes));
   }
   std::vector<std::uint8_t> tile(bytes);
   for (std::uint32_t i = 0; i < rows; i += hw::kGroupWeights) {
     const std::size_t group = (row + i) / hw::kGroupWeights;
-    hw::pack_group(&weight.data[std::size_t{row + i} * weight.cols + col], weight.cols,
-                   &weight.groups[group * weight.cols + col], cols,
-                   &tile[hw::packed_bytes(i, cols)]);
+    hw::pack_group(weight.format, &weight.data[std::size_t{row + i} * weight.cols + col],
+                   weight.cols, &weight.groups[group * weight.cols + col], cols,
+                   &tile[hw::packed_bytes(weight.format, i, cols)]);
   }
   return to_.constants.add_tile(tile.data(), bytes, 1, narrow(bytes), narrow(bytes));
 }
@@ -370,11 +370,11 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   load.to = to;
   if (to_.is_weight(product.b)) {
     load.from.address = weight_tile(k0, ks, col, cols, to.pitch, work);
-    load.packed = is_packed(to_.graph, product.b, to_.machine);
-    if (load.packed) {
+    if (is_packed(to_.graph, product.b, to_.machine)) {
+      load.format = to_.graph.tensors[product.b.tensor].format;
       load.m = ks;
       load.n = cols;
-      load.from.pitch = narrow(hw::packed_group_bytes(cols));
+      load.from.pitch = narrow(hw::packed_group_bytes(load.format, cols));
     } else {
       load.m = 1;
       load.n = narrow(std::uint64_t{rows_stored} * to.pitch);

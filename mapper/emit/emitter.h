@@ -105,7 +105,7 @@ class Emitter {
   [[nodiscard]] hw::LocalTile operand_a(const Tile& tile, Work& work) const;
   hw::LocalTile operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
                           Work& work) const;
-  /// Stores weights of four bits in their groups; the address.
+  /// Stores weights in their groups; the address.
   [[nodiscard]] std::uint64_t packed_tile(const model::Tensor& weight, std::uint32_t row,
                                           std::uint32_t rows, std::uint32_t col,
                                           std::uint32_t cols) const;

@@ -158,7 +158,7 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   }
   // Gemmini's library adds residuals in a call of their own.
   if (machine.mapper.strategy == hw::MappingStrategy::kGemmini && group.matmul() != nullptr &&
-      machine.host.operators != hw::HostOperators::kNone && hw::is_residual(stage)) {
+      machine.host.operators == hw::HostOperators::kFloat && hw::is_residual(stage)) {
     return "mapper.strategy is \"gemmini\"";
   }
   if (hw::transposes(group.chain)) return "the chain ends with a transposition";

@@ -244,12 +244,14 @@ class Rings {
 };
 
 /// Places weights of the groups after `heads`, attention, that may come in while it runs: in the
-/// order of their use, until one does not fit. None after the next attention.
+/// order of their use, until one does not fit. None after the next attention or routing.
 void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pipeline& heads,
                  const std::vector<std::size_t>& last, const std::vector<bool>& may_come,
                  const hw::Machine& machine, LiveAllocator& scratchpad, Placement& result) {
   for (std::size_t step = heads.end(); step < groups.size(); ++step) {
     const MatmulAnchor* const product = groups[step].matmul();
+    // Which weights come next is not known before.
+    if (groups[step].host() != nullptr && groups[step].host()->op == hw::HostOp::kRoute) return;
     if (product == nullptr) continue;
     if (graph.tensors[product->b.tensor].kind != Tensor::Kind::kConstant) return;
     if (!may_come[product->b.tensor]) continue;

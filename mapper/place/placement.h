@@ -55,11 +55,11 @@ struct Location {
   }
 };
 
-/// Whether some mapping has these weights reside as four bits.
+/// Whether some mapping has these weights reside in groups.
 [[nodiscard]] inline bool may_pack(const model::Tensor& weights, const hw::Machine& machine) {
-  return machine.dma.expander_lanes != 0 && weights.grouped;
+  return machine.dma.expander_lanes != 0 && weights.grouped();
 }
-/// Whether weights reside as four bits, and the load unit expands them: whole groups of them on a
+/// Whether weights reside in groups, and the load unit expands them: whole groups of them on a
 /// machine that can. A loop unroller reads eight bits.
 [[nodiscard]] bool is_packed(const model::Graph& graph, const model::View& weights,
                              const hw::Machine& machine);

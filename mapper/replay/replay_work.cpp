@@ -124,7 +124,7 @@ class Decode {
     const std::uint64_t begin = work_.local.begin;
     work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word}) +
                       hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
-    if (load.packed) decode_packed(load, word);
+    if (load.packed()) decode_packed(load, word);
     if (load.window) decode_window(load);
     if (load.pre) {
       decode(*load.pre, load.m, load.n,

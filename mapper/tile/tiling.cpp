@@ -74,7 +74,9 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.b_transposed = group.matmul()->b_transposed;
     problem.b_is_activation =
         graph.tensors[group.matmul()->b.tensor].kind != model::Tensor::Kind::kConstant;
-    problem.b_packed = is_packed(graph, group.matmul()->b, machine);
+    if (is_packed(graph, group.matmul()->b, machine)) {
+      problem.b_format = graph.tensors[group.matmul()->b.tensor].format;
+    }
     problem.int4 = {placement.tensors[group.a.tensor].int4,
                     is_int4(graph, group.matmul()->b, machine)};
   }
@@ -131,7 +133,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
 
 std::uint32_t k_unit(const TilingProblem& problem, const hw::Machine& machine) {
   const std::uint32_t rows = machine.array.rows * problem.int4.macs();
-  return problem.b_packed ? std::lcm(rows, hw::kGroupWeights) : rows;
+  return problem.b_packed() ? std::lcm(rows, hw::kGroupWeights) : rows;
 }
 
 namespace {

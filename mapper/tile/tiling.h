@@ -65,10 +65,11 @@ struct TilingProblem {
   bool even_cols = false;             ///< and pairs of columns
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
-  std::uint32_t panel = 0;            ///< columns of a result that leave at once; 0: a C tile's
-  bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
-  bool b_transposed = false;          ///< stored n x k
-  bool b_packed = false;              ///< weights of four bits, expanded as they are loaded
+  std::uint32_t panel = 0;       ///< columns of a result that leave at once; 0: a C tile's
+  bool b_is_activation = false;  ///< its rows are apart in memory, not one run per tile
+  bool b_transposed = false;     ///< stored n x k
+  /// Another than int8: weights in groups, expanded as they are loaded.
+  hw::WeightFormat b_format = hw::WeightFormat::kInt8;
   hw::Int4Operands int4;              ///< operands of four bits, multiplied as they are
   bool out_int4 = false;              ///< results are stored as int4, in pairs
   std::uint32_t parameter_words = 0;  ///< per column
@@ -101,8 +102,9 @@ struct TilingProblem {
         b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
         stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
         pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel, window,
-        window_run, b_packed, int4.a, int4.b, out_int4, ahead_bytes);
+        window_run, b_format, int4.a, int4.b, out_int4, ahead_bytes);
   }
+  [[nodiscard]] bool b_packed() const { return b_format != hw::WeightFormat::kInt8; }
   /// Columns of A and rows of B on chip, of so many of k.
   [[nodiscard]] std::uint32_t a_cols(std::uint32_t depth) const {
     return hw::stored_bytes(depth, int4.a);

@@ -35,7 +35,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
-  if (problem_.b_packed && t.k % hw::kGroupWeights != 0) return false;
+  if (problem_.b_packed() && t.k % hw::kGroupWeights != 0) return false;
   if (problem_.out_int4 && t.c_cols % hw::kInt4Pair != 0 && t.c_cols != problem_.n) return false;
   if (problem_.int4.b && t.k % hw::kInt4Pair != 0 && t.k < problem_.k) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
@@ -205,7 +205,7 @@ std::uint64_t TilingCost::a_run(const Tiling& t) const {
   return problem_.window ? std::min<std::uint64_t>(run, problem_.window_run) : run;
 }
 std::uint64_t TilingCost::b_run(const Tiling& t) const {
-  if (problem_.b_packed) return hw::packed_group_bytes(t.n);
+  if (problem_.b_packed()) return hw::packed_group_bytes(problem_.b_format, t.n);
   if (t.unrolled) return t.n;
   if (!problem_.b_is_activation) return kRun;
   return problem_.b_transposed ? t.k : t.n;
@@ -215,7 +215,7 @@ double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t by
 }
 double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
   const std::uint64_t run = b_run(t);
-  if (!problem_.b_packed) return time(rate, bytes, run);
+  if (!problem_.b_packed()) return time(rate, bytes, run);
   // The expander passes what it makes of the bytes, if that takes longer than they do.
   const hw::ExpansionCycles cycles =
       hw::expansion_cycles(t.n, machine_.dma.expander_lanes, hw::scratchpad_word_bytes(machine_));
@@ -346,7 +346,9 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   if (problem_.b_is_activation || t.unrolled || problem_.k == 0) {
     return std::uint64_t{problem_.k} * problem_.n;
   }
-  if (problem_.b_packed) return hw::packed_bytes(problem_.k, problem_.n);
+  if (problem_.b_packed()) {
+    return hw::packed_bytes(problem_.b_format, problem_.k, problem_.n);
+  }
   // Rows of each tile are padded to whole words.
   const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
     return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);

@@ -78,12 +78,13 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   events.accumulator_bytes = problem.postop_passes * problem.m * c_tiles *
                              round_up(std::min(t.c_cols, problem.n), machine.postop.lanes) *
                              kBytesPerSum;
-  if (problem.b_packed) {
+  if (problem.b_packed()) {
     // The bytes that are written are those of the expanded weights; each counts as an element of a
     // stage, as in the load unit.
     const std::uint64_t expanded = times_loaded(std::uint64_t{problem.k} * problem.n, t.b_loads);
     events.scratchpad_bytes +=
-        expanded - times_loaded(hw::packed_bytes(problem.k, problem.n), t.b_loads);
+        expanded -
+        times_loaded(hw::packed_bytes(problem.b_format, problem.k, problem.n), t.b_loads);
     events.postop_elements += expanded;
   }
   std::uint64_t commands = 2 * m_tiles * c_tiles;

@@ -177,7 +177,7 @@ bool is_host_stage(const hw::Stage& stage) {
 Graph with_host_operators(Graph graph) { return HostSplit(std::move(graph)).run(); }
 
 Graph for_machine(Graph graph, const hw::Machine& machine) {
-  if (machine.host.operators == hw::HostOperators::kNone) return graph;
+  if (machine.host.operators != hw::HostOperators::kFloat) return graph;
   return with_host_operators(std::move(graph));
 }
 

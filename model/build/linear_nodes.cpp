@@ -72,7 +72,7 @@ IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::u
     part.weight =
         slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
   }
-  part.grouped = layer.grouped;
+  part.format = layer.format;
   part.int4 = layer.int4;
   if (!layer.groups.empty()) {
     const std::size_t of_output = layer.inputs / hw::kGroupWeights;
@@ -91,8 +91,8 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   weight.cols = layer.outputs;
   weight.kind = Tensor::Kind::kConstant;
   weight.data = transposed_weight(layer);
-  weight.grouped = layer.grouped;
-  weight.int4 = layer.int4 && !layer.grouped;  // groups become int8 as they are loaded
+  weight.format = layer.format;
+  weight.int4 = layer.int4 && !layer.grouped();  // groups become int8 as they are loaded
   const std::size_t of_output = layer.inputs / hw::kGroupWeights;
   std::vector<hw::WeightGroup> groups(layer.groups.size());
   for (std::size_t i = 0; i < groups.size(); ++i) {

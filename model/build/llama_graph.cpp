@@ -8,6 +8,7 @@
 #include "hw/function/layernorm.h"
 #include "hw/function/rope.h"
 #include "model/build/linear_nodes.h"
+#include "model/build/llama_mlps.h"
 #include "model/checkpoint/keep_mask.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/reference.h"
@@ -33,7 +34,7 @@ class LlamaBlocks {
   /// `cache`: rows of a cache, for one token of each sequence; 0: all `length` tokens at once.
   /// `every`: logits of all rows, else of the last one of each sequence.
   LlamaBlocks(const IntegerLlama& llama, std::uint32_t sequences, std::uint32_t length,
-              std::uint32_t cache, bool every = false)
+              std::uint32_t cache, bool every = false, const Routing& routing = {})
       : builder_(llama.name),
         llama_(llama),
         shape_(llama.shape),
@@ -42,7 +43,9 @@ class LlamaBlocks {
         sequences_(sequences),
         length_(length),
         cache_(cache),
-        every_(every) {}
+        every_(every),
+        routing_(routing),
+        mlps_(builder_, llama) {}
 
   Graph run() && {
     const std::uint32_t rows = sequences_ * length_;
@@ -140,13 +143,6 @@ class LlamaBlocks {
     return peaked_codes(builder_, name, normed(kWideBits, hw::DType::kS16));
   }
 
-  View requantised(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
-                   unsigned bits, hw::DType type) {
-    const View sum = linear_sums(builder_, name, in, layer, rounding_);
-    return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding_), type,
-                          {factor_parameters(layer), {}});
-  }
-
   void requantised_to(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
                       View out) {
     const View sum = linear_sums(builder_, name, in, layer, rounding_);
@@ -160,8 +156,8 @@ class LlamaBlocks {
     for (std::uint32_t h = 0; h * shape_.head_width < layer.outputs; ++h) {
       const std::string head = name + ".head" + std::to_string(h);
       const std::uint32_t first = h * shape_.head_width;
-      const View wide = requantised(head, in, outputs_of(layer, first, shape_.head_width),
-                                    kWideBits, hw::DType::kS16);
+      const View wide = requantised(builder_, head, in, outputs_of(layer, first, shape_.head_width),
+                                    kWideBits, hw::DType::kS16, rounding_);
       builder_.stage_to(head + ".rope", wide, rope_stage(kLlamaRopeShift, kOperandBits, rounding_),
                         columns_of(out, first, shape_.head_width), {{}, rope_});
     }
@@ -176,14 +172,31 @@ class LlamaBlocks {
                                      : ProductInput{attended};
     const Stream stream =
         residual(prefix + "attn.proj", prefix + "attn.residual", context, block.proj, in);
+    const ProductInput normed = norm(prefix + "norm2", stream, block.norm2);
+    if (shape_.experts != 0) return experts(prefix + "mlp.", index, normed, block, stream);
     const ProductInput gated =
-        mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
+        mlps_.gated(prefix + "mlp.", normed, block, block.gate, block.up, std::nullopt);
     return residual(prefix + "mlp.down", prefix + "mlp.residual", gated, block.down, stream);
+  }
+
+  /// The sum of what the experts of the routing give, in their order.
+  Stream experts(const std::string& prefix, std::uint32_t index, const ProductInput& in,
+                 const IntegerLlamaBlock& block, Stream stream) {
+    const View shares = mlps_.shares(shares_name(index), prefix + "router", in, block);
+    for (const std::uint32_t i : routed_experts(routing_, shape_, index)) {
+      const IntegerExpert& expert = block.experts.at(i);
+      const std::string name = prefix + "expert" + std::to_string(i) + ".";
+      const View share = mlps_.spread(name + "share", columns_of(shares, i, 1));
+      const ProductInput gated = mlps_.gated(name, in, block, expert.gate, expert.up, share);
+      stream = residual(name + "down", name + "residual", gated, expert.down, stream);
+    }
+    return stream;
   }
 
   Stream residual(const std::string& layer, const std::string& to, const ProductInput& in,
                   const IntegerLinear& weights, const Stream& identity) {
-    const View branch = requantised(layer, in, weights, kBranchBits, hw::DType::kS32);
+    const View branch =
+        requantised(builder_, layer, in, weights, kBranchBits, hw::DType::kS32, rounding_);
     const View sum = builder_.stage(layer + ".add", branch,
                                     add_tensor_stage(residual_type_, {}, kBranchBits, rounding_),
                                     hw::DType::kS32, {{}, identity.values});
@@ -261,26 +274,6 @@ class LlamaBlocks {
     return context;
   }
 
-  ProductInput mlp(const std::string& prefix, const ProductInput& in,
-                   const IntegerLlamaBlock& block) {
-    const View gate = requantised(prefix + "gate", in, block.gate, kWideBits, hw::DType::kS16);
-    const View silu = builder_.stage(prefix + "gate.silu", gate, silu_stage(block.silu, kWideBits),
-                                     hw::DType::kS16);
-    const View up = requantised(prefix + "up", in, block.up, kWideBits, hw::DType::kS16);
-    const auto multiply = [&](unsigned bits) {
-      return multiply_tensor_stage(hw::DType::kS16, block.product_shift, bits, rounding_);
-    };
-    const std::string name = prefix + "up.mul";
-    if (!llama_.row_scales) {
-      return {builder_.stage(name, up, multiply(kOperandBits), hw::DType::kS8, {{}, silu})};
-    }
-    hw::Stage product = multiply(kLlamaProductBits);
-    product.side = hw::Reduction::kRowPeak;
-    const TensorId peaks = add_peaks(builder_, name, up.rows);
-    const View wide = builder_.stage(name, up, product, hw::DType::kS32, {{}, silu, peaks});
-    return row_codes(builder_, name, wide, peaks, kLlamaProductBits);
-  }
-
   /// The last row of each sequence.
   Stream last_tokens(const Stream& in) {
     const View last = add("last.tokens", sequences_, shape_.width, residual_type_);
@@ -318,14 +311,17 @@ class LlamaBlocks {
   hw::DType residual_type_;
   std::uint32_t sequences_, length_, cache_;
   bool every_;
+  Routing routing_;
+  LlamaMlps mlps_;
   View rope_;    ///< of the rows at hand
   View window_;  ///< table of a sliding window, or none
 };
 
 }  // namespace
 
-Graph make_llama_graph(const IntegerLlama& llama, std::uint32_t length, std::uint32_t sequences) {
-  return LlamaBlocks(llama, sequences, length, 0).run();
+Graph make_llama_graph(const IntegerLlama& llama, std::uint32_t length, std::uint32_t sequences,
+                       const Routing& routing) {
+  return LlamaBlocks(llama, sequences, length, 0, false, routing).run();
 }
 
 Graph make_llama_text_graph(const IntegerLlama& llama, std::uint32_t length) {
@@ -333,8 +329,8 @@ Graph make_llama_text_graph(const IntegerLlama& llama, std::uint32_t length) {
 }
 
 Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions,
-                              std::uint32_t sequences) {
-  Graph graph = LlamaBlocks(llama, sequences, 1, positions).run();
+                              std::uint32_t sequences, const Routing& routing) {
+  Graph graph = LlamaBlocks(llama, sequences, 1, positions, false, routing).run();
   move_llama_to_token(graph, llama.shape, positions - 1);
   return graph;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "model/build/llama_routing.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_llama.h"
 
@@ -22,12 +23,14 @@
 /// | logits                     | s32      | sequences x vocabulary   | output: of the last token |
 /// |                            |          | or rows x vocabulary     | or of each                |
 ///
-/// Rows are those of all sequences, one after the other.
+/// Rows are those of all sequences, one after the other. Where a block has experts, the graph has
+/// those of `routing`, the host computes the shares of all (shares_name()), and the sum of what
+/// they give is that of all experts: of the others each share is 0.
 namespace systole::model {
 
 /// `sequences` prompts of `length` tokens each, all at once.
 [[nodiscard]] Graph make_llama_graph(const IntegerLlama& llama, std::uint32_t length,
-                                     std::uint32_t sequences = 1);
+                                     std::uint32_t sequences = 1, const Routing& routing = {});
 
 /// The same with the logits after each token of one text.
 [[nodiscard]] Graph make_llama_text_graph(const IntegerLlama& llama, std::uint32_t length);
@@ -35,7 +38,8 @@ namespace systole::model {
 /// One token of each of `sequences` sequences, which are at the same position, with caches of
 /// `positions` tokens. The graph computes the last position; move_llama_to_token() moves it.
 [[nodiscard]] Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions,
-                                            std::uint32_t sequences = 1);
+                                            std::uint32_t sequences = 1,
+                                            const Routing& routing = {});
 
 /// Turns the graph of make_llama_decode_graph() into the step of token `token` (from 0), whichever
 /// step it was.

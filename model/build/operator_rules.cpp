@@ -67,7 +67,7 @@ hw::Dyadic OperatorRules::factor(const NetworkNode& node, const char* name,
 
 IntegerLinear OperatorRules::layer(const NetworkNode& node) {
   if (node.inputs.size() > kUngroupedOperands) {
-    file_.fail(node, "input 'group_scale': expected weights of four bits in Llamas alone");
+    file_.fail(node, "input 'group_scale': expected weights in groups in Llamas alone");
   }
   IntegerLinear layer;
   read_linear(file_, node, layer, true);

@@ -32,8 +32,8 @@ void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   if (b.kind == Tensor::Kind::kConstant) {
     const bool transposed = node.product()->b_transposed;
     const hw::StoredShape stored = hw::stored_shape(b.rows, b.cols, transposed, b.int4);
-    product.weight_bytes = b.grouped
-                               ? hw::packed_bytes(b.rows, b.cols)
+    product.weight_bytes = b.grouped()
+                               ? hw::packed_bytes(b.format, b.rows, b.cols)
                                : std::uint64_t{stored.rows} * stored.cols * hw::bytes_of(b.type);
   }
   info.macs += product.macs;

@@ -38,13 +38,14 @@ struct Tensor {
   /// little endian; empty when shape only.
   hw::SharedVector<std::uint8_t> data;
   double scale = 0.0;  ///< real value of one unit, 0 when it has none
-  /// Weights of four bits [k x n], of which `data` is the expanded form; k is a multiple of
-  /// hw::kGroupWeights. Else, as of a mere shape, `groups` is empty.
-  bool grouped = false;
+  /// Another than int8: weights [k x n] in groups, of which `data` is the expanded form; k is a
+  /// multiple of hw::kGroupWeights. Else, as of a mere shape, `groups` is empty.
+  hw::WeightFormat format = hw::WeightFormat::kInt8;
   hw::SharedVector<hw::WeightGroup> groups = {};  ///< [k / hw::kGroupWeights][n]
   /// Weights or activations of four bits, -8 to 7, which an array with a split multiplier
   /// multiplies as they are; `data` has a byte of each.
   bool int4 = false;
+  [[nodiscard]] bool grouped() const { return format != hw::WeightFormat::kInt8; }
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
 };
 

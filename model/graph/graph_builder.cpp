@@ -79,6 +79,17 @@ View GraphBuilder::stage(const std::string& name, View in, const hw::Stage& stag
   return view;
 }
 
+View GraphBuilder::host(const std::string& name, View in, hw::HostFunction function) {
+  Tensor tensor;
+  tensor.name = name;
+  tensor.rows = in.rows;
+  tensor.cols = in.cols;
+  tensor.type = function.out;
+  const View view = whole(add_tensor(std::move(tensor)));
+  graph_.nodes.push_back({name, in, view, HostUse{std::move(function), {}, 0}, std::nullopt});
+  return view;
+}
+
 void GraphBuilder::stage_to(const std::string& name, View in, const hw::Stage& stage, View out,
                             StageOperands operands) {
   Node node;

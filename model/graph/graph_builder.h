@@ -50,6 +50,9 @@ class GraphBuilder {
   void stage_to(const std::string& name, View in, const hw::Stage& stage, View out,
                 StageOperands operands = {});
 
+  /// A function of the host that writes an own tensor.
+  View host(const std::string& name, View in, hw::HostFunction function);
+
   [[nodiscard]] Graph take() && { return std::move(graph_); }
 
  private:

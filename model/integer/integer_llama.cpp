@@ -77,13 +77,26 @@ class LlamaCheck {
     factor(prefix + "attn.score", block.score);
     factor(prefix + "attn.context", block.context);
     linear(prefix + "attn.proj", block.proj);
-    linear(prefix + "mlp.gate", block.gate);
-    linear(prefix + "mlp.up", block.up);
+    if (llama_.shape.experts == 0) {
+      mlp(prefix + "mlp.", block.gate, block.up, block.down);
+    } else {
+      linear(prefix + "mlp.router", block.router);
+      scale(prefix + "mlp.router", block.router_scale);
+    }
+    for (std::size_t i = 0; i < block.experts.size(); ++i) {
+      const IntegerExpert& expert = block.experts[i];
+      mlp(prefix + "mlp.expert" + std::to_string(i) + ".", expert.gate, expert.up, expert.down);
+    }
     factor(prefix + "mlp.silu.argument", block.silu.argument);
     factor(prefix + "mlp.silu.factor", block.silu.output);
     in_range<std::int64_t>(prefix + "mlp.product.shift", {block.product_shift}, 0,
                            hw::kMaxDyadicShift);
-    linear(prefix + "mlp.down", block.down);
+  }
+  void mlp(const std::string& prefix, const IntegerLinear& gate, const IntegerLinear& up,
+           const IntegerLinear& down) const {
+    linear(prefix + "gate", gate);
+    linear(prefix + "up", up);
+    linear(prefix + "down", down);
   }
 
   const std::string& place_;
@@ -112,18 +125,21 @@ std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
   return rows;
 }
 
-void group_weights(IntegerLlama& llama, const std::string& place) {
+void require_groups(const std::string& place, const std::string& name, std::uint32_t inputs) {
+  if (inputs % hw::kGroupWeights == 0) return;
+  throw hw::InputError(place + ": " + name + ": " + std::to_string(inputs) +
+                       " inputs, expected a multiple of " + std::to_string(hw::kGroupWeights) +
+                       " for weights in groups");
+}
+
+void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::string& place) {
   const auto group = [&](const char* name, IntegerLinear& layer) {
-    if (layer.inputs % hw::kGroupWeights != 0) {
-      throw hw::InputError(place + ": " + name + ": " + std::to_string(layer.inputs) +
-                           " inputs, expected a multiple of " + std::to_string(hw::kGroupWeights) +
-                           " for weights of four bits");
-    }
-    layer.grouped = true;
+    require_groups(place, name, layer.inputs);
+    layer.format = format;
     layer.groups.clear();
     layer.groups.reserve(layer.weight.size() / hw::kGroupWeights);
     for (std::size_t i = 0; i < layer.weight.size(); i += hw::kGroupWeights) {
-      layer.groups.push_back(hw::round_to_group(&layer.weight[i]));
+      layer.groups.push_back(hw::round_to_group(format, &layer.weight[i]));
     }
   };
   for (IntegerLlamaBlock& block : llama.blocks) {
@@ -131,6 +147,12 @@ void group_weights(IntegerLlama& llama, const std::string& place) {
     group("attn.key", block.key);
     group("attn.value", block.value);
     group("attn.proj", block.proj);
+    for (IntegerExpert& expert : block.experts) {
+      group("mlp.expert.gate", expert.gate);
+      group("mlp.expert.up", expert.up);
+      group("mlp.expert.down", expert.down);
+    }
+    if (!block.experts.empty()) continue;
     group("mlp.gate", block.gate);
     group("mlp.up", block.up);
     group("mlp.down", block.down);

@@ -33,6 +33,11 @@ inline constexpr unsigned kLlamaNormFractionBits = 22;
 /// Of the argument of SiLU's exponential.
 inline constexpr unsigned kLlamaSiluFractionBits = 10;
 
+/// One MLP of a block.
+struct IntegerExpert {
+  IntegerLinear gate, up, down;
+};
+
 struct IntegerLlamaBlock {
   IntegerRmsNorm norm1, norm2;
   /// Head after head. Queries and keys are s16 before the rotation, s8 after it; values s8.
@@ -44,7 +49,15 @@ struct IntegerLlamaBlock {
   hw::SiluConstants silu{};    ///< of `gate`, to s16
   unsigned product_shift = 0;  ///< (silu * up) >> product_shift is the input of `down`
   IntegerLinear down;
+  /// Where the shape has experts, in place of `gate`, `up` and `down`. What a router gives is s16
+  /// in steps of `router_scale`.
+  IntegerLinear router;
+  double router_scale = 0.0;
+  std::vector<IntegerExpert> experts = {};
 };
+
+/// Of an expert's share of a token, u8: the host's result in steps of 2^-8.
+inline constexpr unsigned kShareFractionBits = 8;
 
 /// A Llama whose every constant is an integer. The residual stream has one scale throughout.
 /// Linear layers without a bias have an empty one.
@@ -78,11 +91,13 @@ struct IntegerLlama {
 [[nodiscard]] std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
                                                      const std::vector<std::int32_t>& ids);
 
-/// Rounds the weights of all blocks to four bits in groups (hw/number/weight_groups.h): those that
-/// have eight are replaced by what the codes of the groups expand to. The output matrix, which is
-/// the table of words, keeps eight. Throws InputError that begins with `place` for a layer whose
-/// inputs are no whole groups.
-void group_weights(IntegerLlama& llama, const std::string& place);
+/// Rounds the weights of all blocks to groups of `format` (hw/number/weight_groups.h): those that
+/// have eight bits are replaced by what the codes of the groups expand to. The output matrix, which
+/// is the table of words, and routers keep int8. Throws InputError that begins with `place` for a
+/// layer whose inputs are no whole groups.
+void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::string& place);
+/// Throws InputError that begins with `place` and `name` if inputs are no whole groups.
+void require_groups(const std::string& place, const std::string& name, std::uint32_t inputs);
 
 /// Throws InputError, beginning with `place` and naming layer and quantity, for constants that the
 /// datapath cannot hold or that could overflow an accumulator.

@@ -26,13 +26,14 @@ struct IntegerLinear {
   std::vector<std::int8_t> weight;  ///< [outputs, inputs]; empty in a network that is a mere shape
   std::vector<std::int32_t> bias;   ///< [outputs]
   std::vector<hw::Dyadic> factor;   ///< [outputs]
-  /// Weights of four bits in groups, of which `weight` is the expanded form; else, and in a mere
-  /// shape, `groups` is empty.
-  bool grouped = false;
+  /// Another than int8: weights in groups, of which `weight` is the expanded form; else, and in a
+  /// mere shape, `groups` is empty.
+  hw::WeightFormat format = hw::WeightFormat::kInt8;
   std::vector<hw::WeightGroup> groups = {};  ///< [outputs, inputs / hw::kGroupWeights]
   /// Weights of -8 to 7, which an array with a split multiplier multiplies as int4.
   bool int4 = false;
 
+  [[nodiscard]] bool grouped() const { return format != hw::WeightFormat::kInt8; }
   /// Whether they are.
   [[nodiscard]] bool fits_int4() const {
     return !weight.empty() && std::all_of(weight.begin(), weight.end(), hw::is_int4);

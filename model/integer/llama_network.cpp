@@ -80,7 +80,8 @@ class LlamaWriter {
     const std::string biases = words(name + ".bias", bias);
     auto [multiplier, shift] = factors(name, layer.factor);
     std::vector<std::string> inputs = {x, codes, biases, multiplier, shift};
-    if (layer.grouped) {
+    ordered_json attributes = ordered_json::object();
+    if (layer.grouped()) {
       std::vector<std::uint8_t> scales;
       std::vector<std::int8_t> minima;
       for (const hw::WeightGroup& group : layer.groups) {
@@ -90,10 +91,14 @@ class LlamaWriter {
       const std::vector<std::size_t> shape = {layer.outputs, layer.inputs / hw::kGroupWeights};
       inputs.push_back(
           writer_.constant(make_tensor(name + ".group_scale", FileDtype::kU8, shape, scales)));
-      inputs.push_back(
-          writer_.constant(make_tensor(name + ".group_minimum", FileDtype::kI8, shape, minima)));
+      if (hw::is_mx(layer.format)) {
+        attributes["format"] = name_of(layer.format);
+      } else {
+        inputs.push_back(
+            writer_.constant(make_tensor(name + ".group_minimum", FileDtype::kI8, shape, minima)));
+      }
     }
-    return writer_.node(name, "linear", inputs, value(type, layer.outputs, scale));
+    return writer_.node(name, "linear", inputs, value(type, layer.outputs, scale), attributes);
   }
   std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& x,
                      const std::string& type) {
@@ -228,19 +233,27 @@ class LlamaReader {
   /// Every weight must be one that its group has a code for.
   void read_groups(const NetworkNode& node, IntegerLinear& layer) const {
     const auto scales = file_.constants().copy<std::uint8_t>(node.inputs[kUngroupedOperands]);
-    const auto minima = file_.constants().copy<std::int8_t>(node.inputs[kUngroupedOperands + 1]);
-    layer.grouped = true;
-    std::array<std::uint8_t, hw::packed_group_bytes(1)> packed{};
+    std::vector<std::int8_t> minima(scales.size());
+    layer.format = hw::WeightFormat::kGroups;
+    if (node.attributes.contains("format")) {
+      layer.format = *hw::find_mx_format(node.attributes.at("format").get<std::string>());
+    } else {
+      minima = file_.constants().copy<std::int8_t>(node.inputs[kUngroupedOperands + 1]);
+    }
+    std::vector<std::uint8_t> packed(hw::packed_group_bytes(layer.format, 1));
     for (std::size_t i = 0; i < scales.size(); ++i) {
       layer.groups.push_back({scales[i], minima[i]});
       const std::size_t first = i * hw::kGroupWeights;
+      const std::string place = ": output " + std::to_string(first / layer.inputs) +
+                                ", inputs from " + std::to_string(first % layer.inputs) + " on: ";
+      if (hw::is_mx(layer.format) && scales[i] == hw::kMxNan) {
+        file_.fail(node, "input 'group_scale'" + place + "255 is NaN, expected 0 to 254");
+      }
       try {
-        hw::pack_group(reinterpret_cast<const std::uint8_t*>(&layer.weight[first]), 1,
+        hw::pack_group(layer.format, reinterpret_cast<const std::uint8_t*>(&layer.weight[first]), 1,
                        &layer.groups.back(), 1, packed.data());
       } catch (const std::invalid_argument& error) {
-        file_.fail(node, "input 'weight': output " + std::to_string(first / layer.inputs) +
-                             ", inputs from " + std::to_string(first % layer.inputs) +
-                             " on: " + error.what());
+        file_.fail(node, "input 'weight'" + place + error.what());
       }
     }
   }
@@ -257,6 +270,10 @@ void write_network(const IntegerLlama& llama, const std::string& tokeniser,
   if (!llama.row_scales) {
     throw hw::InputError(hw::printable(path) + ": " + llama.name +
                          " has no scales of each row, expected a Llama that quantise makes");
+  }
+  if (llama.shape.experts != 0) {
+    throw hw::InputError(hw::printable(path) + ": " + llama.name +
+                         " has experts, which network files do not hold");
   }
   LlamaWriter(llama).write(path, tokeniser);
 }

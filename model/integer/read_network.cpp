@@ -33,7 +33,7 @@ class IntegerLayerReader {
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
     if (node.inputs.size() > kUngroupedOperands) {
-      file_.fail(node, "input 'group_scale': expected weights of four bits in Llamas alone");
+      file_.fail(node, "input 'group_scale': expected weights in groups in Llamas alone");
     }
     read_linear(file_, node, layer);
   }

@@ -24,6 +24,8 @@ struct LlamaShape {
   double rope_base = 10000;
   bool qkv_bias = false;  ///< queries, keys and values have a bias (Qwen2)
   bool tied = true;       ///< the table of words is also the output matrix
+  /// MLPs of a block, of which a token goes to `active_experts`; 0: one MLP for all.
+  std::uint32_t experts = 0, active_experts = 0;
 
   [[nodiscard]] std::uint32_t query_width() const { return heads * head_width; }
   [[nodiscard]] std::uint32_t kv_width() const { return kv_heads * head_width; }

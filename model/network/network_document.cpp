@@ -205,9 +205,9 @@ void check_attribute(const Part& part, const OpAttribute& attribute) {
       if (!part.value().is_boolean()) part.fail("expected true or false");
       return;
     case OpAttribute::Kind::kWord: {
-      const std::string word = part.text();
-      if (word != "erf" && word != "tanh") {
-        part.fail(fmt::format("found {}, expected \"erf\" or \"tanh\"", part.shown()));
+      if (std::count(attribute.words.begin(), attribute.words.end(), part.text()) == 0) {
+        part.fail(fmt::format("found {}, expected \"{}\"", part.shown(),
+                              fmt::join(attribute.words, "\" or \"")));
       }
       return;
     }

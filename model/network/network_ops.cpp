@@ -35,7 +35,10 @@ std::vector<NetworkOp> make_ops() {
   std::vector<OpInput> grouped_linear = integer_linear;
   grouped_linear.push_back({"group_scale", In::kBytes, true});
   grouped_linear.push_back({"group_minimum", In::kCodes, true});
-  const OpForm gelu = {{{"x"}}, {{"form", Is::kWord}}};
+  const OpAttribute format{
+      "format", Is::kWord, 0,
+      0,        true,      {name_of(hw::WeightFormat::kMxInt8), name_of(hw::WeightFormat::kMxFp4)}};
+  const OpForm gelu = {{{"x"}}, {{"form", Is::kWord, 0, 0, false, {"erf", "tanh"}}}};
   const OpForm integer_gelu = {
       {{"x"}},
       {{"b", Is::kInteger}, {"c", Is::kInteger}, {"one", Is::kInteger}, {"factor", Is::kFactor}}};
@@ -110,11 +113,13 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}}, {}}},
       {"linear",
        "x times the transposed weight, plus bias; of integers, times a factor per output, in "
-       "`bits` if it says so; weights of four bits with a scale and a minimum of each group of 32",
+       "`bits` if it says so; weights in groups of 32: of four bits with a scale and a minimum, or "
+       "of a "
+       "`format` of MX with a scale",
        "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n], group_scale and "
        "group_minimum [n, k / 32] -> [t, n]",
        {linear, {}},
-       {grouped_linear, {bits}}},
+       {grouped_linear, {bits, format}}},
       {"gelu", "x times the normal distribution's cumulative", "x [t, d] -> [t, d]", gelu,
        integer_gelu},
       {"silu",
@@ -249,7 +254,7 @@ ordered_json attribute_schema(const OpAttribute& attribute) {
     case Is::kFlag:
       return {{"type", "boolean"}};
     case Is::kWord:
-      return {{"enum", {"erf", "tanh"}}};
+      return {{"enum", attribute.words}};
     case Is::kFactor:
       break;
   }

@@ -35,13 +35,14 @@ struct OpAttribute {
     kReals,    ///< list of such numbers
     kSides,    ///< whole number from `low` to `high`, or [top, left, bottom, right] of them
     kFlag,     ///< true or false
-    kWord,     ///< "erf" or "tanh"
+    kWord,     ///< one of `words`
     kFactor,   ///< [multiplier, shift]: times multiplier / 2^shift (hw/number/dyadic.h)
   };
   std::string_view name;
   Kind kind = Kind::kCount;
   double low = 0, high = 0;
   bool optional = false;
+  std::vector<std::string_view> words = {};
 };
 
 /// What an operator takes in a network of real numbers, or in one of integers.

@@ -33,9 +33,12 @@ class Operands {
   }
 
   [[nodiscard]] std::int64_t number_or(const char* attribute, std::int64_t otherwise) const {
-    return node_.attributes.contains(attribute) ? number(attribute) : otherwise;
+    return has(attribute) ? number(attribute) : otherwise;
   }
 
+  [[nodiscard]] bool has(const char* attribute) const {
+    return node_.attributes.contains(attribute);
+  }
   [[nodiscard]] const nlohmann::json& attribute(const char* name) const {
     return node_.attributes.at(name);
   }
@@ -122,13 +125,17 @@ NetworkShape linear_shape(const Operands& in) {
   }
   constexpr std::size_t kGroupScale = 5, kGroupMinimum = 6;
   if (in.count() > kGroupScale) {
-    if (in.count() == kGroupMinimum) in.fail("input 'group_minimum': expected beside group_scale");
+    if (in.has("format") != (in.count() == kGroupMinimum)) {
+      in.fail("input 'group_minimum': expected beside group_scale, or a format of MX");
+    }
     if (in[1][1] % hw::kGroupWeights != 0) {
       in.mismatch(1, fmt::format("groups of {} columns", hw::kGroupWeights));
     }
     const NetworkShape groups = {in[1][0], in[1][1] / hw::kGroupWeights};
     in.require(kGroupScale, groups);
-    in.require(kGroupMinimum, groups);
+    if (in.count() > kGroupMinimum) in.require(kGroupMinimum, groups);
+  } else if (in.has("format")) {
+    in.fail("attribute 'format': of weights in groups, expected input 'group_scale'");
   }
   for (std::size_t i = 2; i < std::min(in.count(), kGroupScale); ++i) in.require(i, {in[1][0]});
   return {in[0][0], in[1][0]};

@@ -169,7 +169,7 @@ class ColumnPruner {
     result.rows = kept_before(gone.rows, tensor.rows);
     result.cols = kept_before(gone.cols, tensor.cols);
     if (result.rows == tensor.rows && result.cols == tensor.cols) return result;
-    if (tensor.grouped) throw std::invalid_argument("prune: " + tensor.name + " has four bits");
+    if (tensor.grouped()) throw std::invalid_argument("prune: " + tensor.name + " is in groups");
     const bool edge = tensor.kind == Tensor::Kind::kInput || tensor.kind == Tensor::Kind::kOutput;
     if (edge) throw std::invalid_argument("prune: " + tensor.name + " loses columns");
     if (tensor.data.empty()) return result;

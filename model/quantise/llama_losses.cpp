@@ -33,22 +33,32 @@ Values rounded_rows(const Values& values, std::size_t cols) {
   return result;
 }
 
-/// Rows of weights rounded to codes of s8, or of these to groups of four bits.
-Values rounded_weights(const Values& values, std::size_t cols, unsigned bits) {
+/// Rows of weights rounded to codes of s8, or to groups.
+Values rounded_weights(const Values& values, std::size_t cols, hw::WeightFormat format) {
   Values result = rounded_rows(values, cols);
-  if (bits != kGroupedWeightBits || cols % hw::kGroupWeights != 0) return result;
+  if (format == hw::WeightFormat::kInt8 || cols % hw::kGroupWeights != 0) return result;
   std::array<std::int8_t, hw::kGroupWeights> codes;
+  std::array<double, hw::kGroupWeights> steps;
   for (std::size_t first = 0; first < values.size(); first += cols) {
     float largest = 0;
     for (std::size_t i = first; i < first + cols; ++i) {
       largest = std::max(largest, std::fabs(values[i]));
     }
-    const float scale = largest > 0 ? largest / static_cast<float>(kLargestCode) : 1.0F;
+    const float scale = largest <= 0 ? 1.0F
+                        : hw::is_mx(format)
+                            ? static_cast<float>(hw::mx_output_scale(double{largest}))
+                            : largest / static_cast<float>(kLargestCode);
     for (std::size_t group = first; group < first + cols; group += codes.size()) {
       for (std::size_t i = 0; i < codes.size(); ++i) {
-        codes[i] = static_cast<std::int8_t>(std::nearbyint(result[group + i] / scale));
+        steps[i] = double{values[group + i]} / scale;
+        codes[i] = static_cast<std::int8_t>(
+            std::nearbyint(std::clamp(result[group + i] / scale, -127.0F, 127.0F)));
       }
-      static_cast<void>(hw::round_to_group(codes.data()));
+      if (hw::is_mx(format)) {
+        static_cast<void>(hw::round_to_mx_group(format, steps.data(), codes.data()));
+      } else {
+        static_cast<void>(hw::round_to_group(format, codes.data()));
+      }
       for (std::size_t i = 0; i < codes.size(); ++i) result[group + i] = codes[i] * scale;
     }
   }
@@ -71,19 +81,20 @@ double power_of_product(const Values& in, const Values& weight, std::size_t inpu
 }
 
 LayerLoss loss_of(std::string name, const Values& in, const Values& rounded, const Values& weight,
-                  std::size_t inputs, unsigned weight_bits) {
+                  std::size_t inputs, hw::WeightFormat format) {
   const double power = std::max(power_of_product(in, weight, inputs), 1e-30);
-  return {std::move(name),
-          power_of_product(in, difference(weight, rounded_weights(weight, inputs, weight_bits)),
-                           inputs) /
-              power,
-          power_of_product(difference(in, rounded), weight, inputs) / power};
+  return {
+      std::move(name),
+      power_of_product(in, difference(weight, rounded_weights(weight, inputs, format)), inputs) /
+          power,
+      power_of_product(difference(in, rounded), weight, inputs) / power};
 }
 
 }  // namespace
 
 std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
-                                    const std::vector<std::int32_t>& text, unsigned weight_bits) {
+                                    const std::vector<std::int32_t>& text,
+                                    hw::WeightFormat format) {
   std::vector<LayerLoss> losses;
   static_cast<void>(llama_logits(
       llama, text,
@@ -91,11 +102,11 @@ std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
         const Values in(values, values + rows * cols);
         const auto add = [&](const char* name, const LlamaLinear& layer, const Values& rounded) {
           losses.push_back(loss_of("blocks." + std::to_string(i) + "." + name, in, rounded,
-                                   layer.weight, layer.inputs, weight_bits));
+                                   layer.weight, layer.inputs, format));
         };
         if (site == LlamaSite::kFinalNorm) {
-          losses.push_back(
-              loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(), cols, 8));
+          losses.push_back(loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(),
+                                   cols, hw::WeightFormat::kInt8));
           return;
         }
         if (site == LlamaSite::kNorm1) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/number/weight_groups.h"
 #include "model/checkpoint/llama_checkpoint.h"
 
 namespace systole::model {
@@ -12,17 +13,17 @@ namespace systole::model {
 /// nothing but that layer's weights, or its inputs, were rounded.
 struct LayerLoss {
   std::string name;      ///< "blocks.3.mlp.down"
-  double weights = 0.0;  ///< s8, a scale per output, or of these the nearest of four bits
+  double weights = 0.0;  ///< rounded to s8, a scale per output, or to groups
   double inputs = 0.0;   ///< s8, a scale of each row; of `proj` one scale throughout
 
   [[nodiscard]] double total() const { return weights + inputs; }
 };
 
 /// Of every linear layer on a text, in the order of the network. `llama` is what is rounded: with
-/// outliers folded. `weight_bits`: 8, or 4 in groups, of which the logits have none. Throws
+/// outliers folded. `format`: of all but the logits, which have int8. Throws
 /// std::invalid_argument for an id outside the vocabulary.
 [[nodiscard]] std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
                                                   const std::vector<std::int32_t>& text,
-                                                  unsigned weight_bits);
+                                                  hw::WeightFormat format);
 
 }  // namespace systole::model

@@ -190,7 +190,7 @@ class LlamaQuantiser {
         llama_.shape.width, llama_.shape.vocabulary, llama_.output_weight(), {}};
     llama.output =
         linear("logits", output, row_product_scale(llama.norm.scale, output.inputs, kWideBits),
-               llama.logit_scale);
+               llama.logit_scale, hw::WeightFormat::kInt8);
     quantise_words(llama);
     return llama;
   }
@@ -203,15 +203,22 @@ class LlamaQuantiser {
   [[nodiscard]] double operand_scale(LlamaSite site, std::size_t layer) const {
     return code_scale(maxima_.largest(site, layer));
   }
+  /// Of a block.
   [[nodiscard]] IntegerLinear linear(const std::string& name, const LlamaLinear& layer, double in,
                                      double out) const {
+    return linear(name, layer, in, out, options_.weight_format);
+  }
+  [[nodiscard]] IntegerLinear linear(const std::string& name, const LlamaLinear& layer, double in,
+                                     double out, hw::WeightFormat format) const {
     FloatLinear real;
     real.inputs = layer.inputs;
     real.outputs = layer.outputs;
     real.weight.assign(layer.weight.begin(), layer.weight.end());
     real.bias.assign(layer.bias.begin(), layer.bias.end());
     real.bias.resize(layer.outputs, 0.0);
-    IntegerLinear result = layers_.linear(name, real, in, {{layer.outputs, out}});
+    if (hw::is_mx(format)) require_groups(llama_.path, name, layer.inputs);
+    IntegerLinear result =
+        layers_.linear(name, real, in, {{layer.outputs, out}}, kWeightBits, format);
     if (layer.bias.empty()) result.bias.clear();
     return result;
   }
@@ -276,7 +283,7 @@ class LlamaQuantiser {
   /// The table of words on the residual stream: codes of the output matrix if it is tied.
   void quantise_words(IntegerLlama& llama) const {
     const LlamaLinear words{llama_.shape.width, llama_.shape.vocabulary, llama_.word, {}};
-    IntegerLinear rows = linear("word", words, 1.0, stream_);
+    IntegerLinear rows = linear("word", words, 1.0, stream_, hw::WeightFormat::kInt8);
     llama.word_factor = std::move(rows.factor);
     if (!llama_.shape.tied) llama.word = std::move(rows.weight);
   }
@@ -315,6 +322,16 @@ void LlamaCalibration::divide(LlamaSite site, std::size_t layer,
   for (std::size_t i = 0; i < maxima.size(); ++i) maxima[i] /= factors[i];
 }
 
+namespace {
+
+std::string weights_text(hw::WeightFormat format) {
+  if (format == hw::WeightFormat::kInt8) return "";
+  if (format == hw::WeightFormat::kGroups) return ", weights of four bits";
+  return ", weights of " + std::string(name_of(format));
+}
+
+}  // namespace
+
 IntegerLlama quantise(LlamaCheckpoint checkpoint,
                       const std::vector<std::vector<std::int32_t>>& texts,
                       const QuantiserOptions& options,
@@ -337,16 +354,17 @@ IntegerLlama quantise(LlamaCheckpoint checkpoint,
         }));
   }
   balance_llama_scores(checkpoint, maxima);
-  const bool grouped = options.weight_bits == kGroupedWeightBits;
-  if (options.outlier_alpha || !grouped) {
+  const hw::WeightFormat format = options.weight_format;
+  if (options.outlier_alpha || hw::code_bits(format) == 8) {
     fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));
   }
-  if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front(), options.weight_bits);
+  if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front(), format);
   IntegerLlama llama = LlamaQuantiser(checkpoint, maxima, options).run();
-  if (grouped) group_weights(llama, checkpoint.path);
+  // Of int8 weights; formats of MX have their scales from the real ones.
+  if (format == hw::WeightFormat::kGroups) group_weights(llama, format, checkpoint.path);
   llama.name = checkpoint.name;
   llama.source = "quantised from " + checkpoint.name + ", " + std::to_string(texts.size()) +
-                 " calibration texts" + (grouped ? ", weights of four bits" : "");
+                 " calibration texts" + weights_text(format);
   check_integer_llama(llama, checkpoint.path);
   return llama;
 }

@@ -1,6 +1,7 @@
 #include "model/quantise/quantise_layers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -55,6 +56,16 @@ double int4_scale(const double* weights, std::size_t count, double largest) {
   return best;
 }
 
+/// Rounds kGroupWeights weights of an output of that scale.
+void add_mx_group(hw::WeightFormat format, const double* weights, double scale, IntegerLinear& to) {
+  std::array<double, hw::kGroupWeights> steps;
+  std::array<std::int8_t, hw::kGroupWeights> rounded;
+  std::transform(weights, weights + steps.size(), steps.begin(),
+                 [&](double weight) { return weight / scale; });
+  to.groups.push_back(hw::round_to_mx_group(format, steps.data(), rounded.data()));
+  to.weight.insert(to.weight.end(), rounded.begin(), rounded.end());
+}
+
 bool fits_int32(const std::vector<std::int64_t>& values) {
   return std::all_of(values.begin(), values.end(), [](std::int64_t x) {
     return std::abs(x) <= std::numeric_limits<std::int32_t>::max();
@@ -87,9 +98,9 @@ hw::Dyadic LayerQuantiser::exp_to_code(unsigned bits) const {
 
 IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear& layer,
                                      double input_scale, const std::vector<OutputGroup>& groups,
-                                     unsigned weight_bits) const {
+                                     unsigned weight_bits, hw::WeightFormat format) const {
   const std::size_t inputs = layer.inputs;
-  const bool int4 = weight_bits == kInt4WeightBits;
+  const bool int4 = weight_bits == kInt4WeightBits, mx = hw::is_mx(format);
   const double limit = bias_limit(layer.inputs);
   if (limit <= 0) {
     fail(name, std::to_string(inputs) + " inputs overflow the int32 accumulator");
@@ -101,12 +112,14 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
       largest = std::max(largest, std::fabs(layer.weight[o * inputs + i]));
     }
     const double finest = std::fabs(layer.bias[o]) / (input_scale * limit);
+    if (mx) return std::max(hw::mx_output_scale(largest), std::exp2(std::ceil(std::log2(finest))));
     if (!int4) return std::max(largest / kLargestCode, finest);
     return std::max(int4_scale(&layer.weight[o * inputs], inputs, largest), finest);
   };
 
   IntegerLinear result;
   result.int4 = int4;
+  if (mx) result.format = format;
   result.inputs = layer.inputs;
   result.outputs = layer.outputs;
   result.weight.reserve(layer.weight.size());
@@ -119,7 +132,10 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
     }
     for (std::size_t o = first; o < end; ++o) {
       const double scale = per_channel_ ? channel_scale(o) : group_scale;
-      for (std::size_t i = 0; i < inputs; ++i) {
+      for (std::size_t i = 0; mx && i < inputs; i += hw::kGroupWeights) {
+        add_mx_group(format, &layer.weight[o * inputs + i], scale, result);
+      }
+      for (std::size_t i = 0; !mx && i < inputs; ++i) {
         const double code = std::nearbyint(layer.weight[o * inputs + i] / scale);
         result.weight.push_back(static_cast<std::int8_t>(int4 ? int4_code(code) : code));
       }

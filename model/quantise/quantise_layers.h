@@ -39,10 +39,12 @@ class LayerQuantiser {
       : path_(std::move(path)), multiplier_bits_(multiplier_bits), per_channel_(per_channel) {}
 
   /// The groups cover all outputs of the layer; a weight scale per group unless per channel.
-  /// Weights of 4 bits have the scale that comes closest to them, by the sum of squares.
+  /// Weights of 4 bits have the scale that comes closest to them, by the sum of squares; those of a
+  /// format of MX a power of two, of inputs that are whole groups.
   [[nodiscard]] IntegerLinear linear(const std::string& name, const FloatLinear& layer,
                                      double input_scale, const std::vector<OutputGroup>& groups,
-                                     unsigned weight_bits = 8) const;
+                                     unsigned weight_bits = 8,
+                                     hw::WeightFormat format = hw::WeightFormat::kInt8) const;
   [[nodiscard]] IntegerLayerNorm layer_norm(const std::string& name, const FloatNorm& norm,
                                             double output_scale) const;
   /// Of an input of `bits` bits.

@@ -3,13 +3,12 @@
 #include <optional>
 
 #include "hw/machine/machine.h"
+#include "hw/number/weight_groups.h"
 
 namespace systole::model {
 
 /// Of weights that are neither of these.
 inline constexpr unsigned kWeightBits = 8;
-/// Of a Llama's weights in groups.
-inline constexpr unsigned kGroupedWeightBits = 4;
 /// Of int4 weights, one scale for all inputs of an output (hw/number/int4.h).
 inline constexpr unsigned kInt4WeightBits = 4;
 
@@ -31,9 +30,10 @@ struct QuantiserOptions {
   /// have (IntegerEncoder::row_scales).
   bool row_scales = false;
   /// Of the blocks, or of all layers but the first and the last of a convolutional network: 8 or 4.
-  /// Those of a Llama are in groups of the inputs of an output (hw/number/weight_groups.h), others
-  /// int4 with the scales of weights of 8.
+  /// int4 with the scales of weights of 8. Llamas have `weight_format` instead.
   unsigned weight_bits = kWeightBits;
+  /// Of the blocks of a Llama.
+  hw::WeightFormat weight_format = hw::WeightFormat::kInt8;
   /// Of a convolutional network with int4 weights: 8, or 4 for what layers by these alone read.
   unsigned activation_bits = kWeightBits;
 };

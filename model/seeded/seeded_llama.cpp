@@ -15,6 +15,8 @@ namespace {
 
 /// Of queries, keys, gates and what they gate: a quarter of the largest code, as kOperandDeviation.
 constexpr double kWideDeviation = 8192.0;
+/// Of a router's result, which is 1 in real values: shares neither equal nor one-hot.
+constexpr double kRouterDeviation = 4096.0;
 /// Root mean square of SiLU of a standard normal input.
 constexpr double kSiluDeviation = 0.596;
 /// The gate's product then deviates by about kOperandDeviation.
@@ -85,14 +87,34 @@ class SeededLlama {
         prefix + "attn.context",
         std::ldexp(1.0 / mean_deviation(keys), -context_fraction_bits(datapath_)));
     block.proj = linear(prefix + "attn.proj", shape_.query_width(), width, kIn, branch, false);
-    block.gate = linear(prefix + "mlp.gate", width, hidden, kIn, kWideDeviation, false);
-    block.up = linear(prefix + "mlp.up", width, hidden, kIn, kWideDeviation, false);
+    // The sum of experts, whose shares of a token add up to 1, is about as large as one MLP's.
+    const double product =
+        std::ldexp(kWideDeviation * kWideDeviation * kSiluDeviation, -int{kProductShift});
+    const auto mlp = [&](const std::string& name) {
+      IntegerExpert made;
+      made.gate = linear(name + "gate", width, hidden, kIn, kWideDeviation, false);
+      made.up = linear(name + "up", width, hidden, kIn, kWideDeviation, false);
+      made.down = linear(name + "down", hidden, width, product, branch, false);
+      return made;
+    };
+    if (shape_.experts == 0) {
+      IntegerExpert one = mlp(prefix + "mlp.");
+      block.gate = std::move(one.gate);
+      block.up = std::move(one.up);
+      block.down = std::move(one.down);
+    } else {
+      const bool int4 = std::exchange(int4_, false);
+      block.router =
+          linear(prefix + "mlp.router", width, shape_.experts, kIn, kRouterDeviation, false);
+      int4_ = int4;
+      block.router_scale = 1.0 / kRouterDeviation;
+      for (std::uint32_t i = 0; i < shape_.experts; ++i) {
+        block.experts.push_back(mlp(prefix + "mlp.expert" + std::to_string(i) + "."));
+      }
+    }
     block.silu = hw::make_silu_constants(1.0 / kWideDeviation, 1.0 / kWideDeviation,
                                          datapath_.multiplier_bits);
     block.product_shift = kProductShift;
-    const double product =
-        std::ldexp(kWideDeviation * kWideDeviation * kSiluDeviation, -int{kProductShift});
-    block.down = linear(prefix + "mlp.down", hidden, width, product, branch, false);
     return block;
   }
 
@@ -116,6 +138,10 @@ void check_llama_shape(const std::string& name, const LlamaShape& shape) {
   require(shape.kv_heads != 0 && shape.heads % shape.kv_heads == 0,
           std::to_string(shape.kv_heads) + " KV heads, expected a divisor of the " +
               std::to_string(shape.heads) + " heads");
+  require(shape.experts == 0 ? shape.active_experts == 0
+                             : shape.active_experts != 0 && shape.active_experts <= shape.experts,
+          std::to_string(shape.active_experts) + " active of " + std::to_string(shape.experts) +
+              " experts, expected 1 to all, or none of none");
   require(shape.head_width != 0 && shape.head_width % 2 == 0,
           "heads of " + std::to_string(shape.head_width) + " features, expected an even number");
 }
@@ -124,7 +150,7 @@ void check_llama_shape(const std::string& name, const LlamaShape& shape) {
 
 const std::vector<NamedLlama>& llama_shapes() {
   // Layers, width, heads, KV heads, head width, hidden, vocabulary, positions, window, base of
-  // RoPE, bias of Q, K and V, tied. Source: the config.json of each.
+  // RoPE, bias of Q, K and V, tied, experts, those of a token. Source: the config.json of each.
   static const std::vector<NamedLlama> shapes = {
       // HuggingFaceTB/SmolLM2-135M.
       {"smollm2-135m", {30, 576, 9, 3, 64, 1536, 49152, 8192, 0, 1e5, false, true}},
@@ -135,7 +161,11 @@ const std::vector<NamedLlama>& llama_shapes() {
       // meta-llama/Meta-Llama-3-8B.
       {"llama-3-8b", {32, 4096, 32, 8, 128, 14336, 128256, 8192, 0, 5e5, false, false}},
       // mistralai/Mistral-7B-v0.1.
-      {"mistral-7b", {32, 4096, 32, 8, 128, 14336, 32000, 32768, 4096, 1e4, false, false}}};
+      {"mistral-7b", {32, 4096, 32, 8, 128, 14336, 32000, 32768, 4096, 1e4, false, false}},
+      // openai/gpt-oss-20b, without its sinks, its windows in every other layer, its biases of
+      // experts
+      // and routers, its clamps in SwiGLU and the scaling of its RoPE.
+      {"gpt-oss-20b", {24, 2880, 64, 8, 64, 2880, 201088, 131072, 0, 1.5e5, true, false, 32, 4}}};
   return shapes;
 }
 

@@ -53,7 +53,7 @@ module systole_command_decoder #(
   output logic [LocalBits-1:0]              statistics_end_o,
 
   // what a load reads and where it goes: in bytes, those to the accumulator as they are in memory
-  output logic                              load_plain_o,       // no stages, no packed weights; fits
+  output logic                              load_plain_o,       // no stages, no weights in groups; fits
   output logic                              load_sums_o,        // to the accumulator
   output logic [DramBits-1:0]               load_address_o,
   output logic [31:0]                       load_pitch_o,
@@ -70,12 +70,14 @@ module systole_command_decoder #(
   logic [15:0]         gather, mix;
   logic [31:0]         m, n, k, dram_pitch, tensor_pitch, a_pitch, b_pitch, c_pitch;
   logic [63:0]         dram, tensor, a, b, c, parameters, statistics;
+  logic [1:0]          format;  // of weights: int8, groups, mxint8, mxfp4
   logic                b_transposed, packed_weights, b_int4, a_int4, int4, unused_fields;
 
   assign op             = command_i[7:0];
   assign element        = command_i[15:8];
   assign b_transposed   = command_i[18];
-  assign packed_weights = command_i[19];
+  assign format         = command_i[20:19];
+  assign packed_weights = format != 2'd0;
   assign b_int4         = command_i[20];
   assign a_int4         = command_i[21];
   assign int4           = command_i[22];
@@ -162,7 +164,8 @@ module systole_command_decoder #(
                          2'd0;
   assign read_rows     = packed_weights ? m / GroupRows : m;
   assign read_bytes    = packed_weights
-                         ? (64'(n) << 1) + ((64'(n) + 64'(1)) >> 1 << 5)
+                         ? (format == 2'd1 ? 64'(n) << 1 : 64'(n)) +
+                           ((format == 2'd2 ? 64'(n) : (64'(n) + 64'(1)) >> 1) << 5)
                          : 64'(n) << type_bytes;
   assign out_rows      = transposes ? n : m;
   assign out_cols      = transposes ? m : n;

@@ -109,6 +109,13 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
       throw hw::InputError(
           "--weight-bits: 4 needs a machine that expands them, expected --machine");
     }
+    if (size.llama && size.llama->experts != 0 && !options.has_machine()) {
+      throw hw::InputError("experts: closed forms have none, expected --machine");
+    }
+    if (hw::is_mx(size.mx) && !options.has_machine()) {
+      throw hw::InputError(
+          "--weight-format: needs a machine that expands weights, expected --machine");
+    }
     if (size.llama && options.projections != 4) {
       throw hw::InputError("--projections: the survey has no Llama, expected none");
     }

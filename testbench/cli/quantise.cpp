@@ -51,7 +51,9 @@ struct QuantiseOptions {
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
   bool report = false, row_scales = false;
-  unsigned weight_bits = model::kWeightBits, activation_bits = model::kWeightBits;
+  std::optional<unsigned> weight_bits;
+  unsigned activation_bits = model::kWeightBits;
+  std::string weight_format;
 };
 
 /// Names the model as asked for, and says what has been written.
@@ -193,6 +195,21 @@ void list_files(const QuantiseOptions& options, CommandFiles& files) {
   files.writes("--out", options.out);
 }
 
+void set_weights(const QuantiseOptions& options, bool llama, model::QuantiserOptions& quantiser) {
+  if (!options.weight_format.empty()) {
+    quantiser.weight_format =
+        wanted_mx_format(options.weight_format, options.weight_bits.has_value());
+    if (llama) return;
+    throw hw::InputError("--weight-format: of a Llama, found " + hw::printable(options.checkpoint));
+  }
+  if (!wants_four_bits(options.weight_bits.value_or(model::kWeightBits))) return;
+  if (llama) {
+    quantiser.weight_format = hw::WeightFormat::kGroups;
+  } else {
+    quantiser.weight_bits = model::kInt4WeightBits;
+  }
+}
+
 int run(const QuantiseOptions& options) {
   const std::string ending = kEnding;
   if (options.out.size() <= ending.size() ||
@@ -214,11 +231,11 @@ int run(const QuantiseOptions& options) {
   if (options.report && !llama) {
     throw hw::InputError("--report: of a Llama, found " + hw::printable(options.checkpoint));
   }
-  if (wants_four_bits(options.weight_bits)) quantiser.weight_bits = options.weight_bits;
+  set_weights(options, llama, quantiser);
   const bool convolutional =
       model::is_network_file(file) && model::is_convolutional(model::read_network_document(file));
   if (wants_four_bits(options.activation_bits, "--activation-bits")) {
-    if (!convolutional || options.weight_bits == model::kWeightBits) {
+    if (!convolutional || quantiser.weight_bits == model::kWeightBits) {
       throw hw::InputError("--activation-bits: 4 of convolutions with --weight-bits 4, found " +
                            hw::printable(options.checkpoint));
     }
@@ -274,6 +291,10 @@ void add_quantise_command(CLI::App& app, Action& action) {
       .add_option("--weight-bits", options->weight_bits,
                   "8, or 4: int4, of a Llama in groups of 32")
       ->type_name("8|4");
+  command
+      .add_option("--weight-format", options->weight_format,
+                  "of a Llama's blocks, in place of bits")
+      ->type_name("mxint8|mxfp4");
   command
       .add_option("--activation-bits", options->activation_bits,
                   "of a CNN: 8, or 4 between int4 weights")

@@ -141,9 +141,9 @@ class PartBuilder {
     copy.cols = 0;
     copy.data = {};
     copy.groups = {};
-    copy.grouped = from.grouped && of.row == 0 && of.rows == from.rows;
+    if (of.row != 0 || of.rows != from.rows) copy.format = hw::WeightFormat::kInt8;
     for (const Columns& range : ranges) copy.cols += range.end - range.begin;
-    for (std::size_t at = 0; copy.grouped && at < from.groups.size(); at += from.cols) {
+    for (std::size_t at = 0; copy.grouped() && at < from.groups.size(); at += from.cols) {
       for (const Columns& range : ranges) {
         const auto row = from.groups.begin() + static_cast<std::ptrdiff_t>(at);
         copy.groups.edit().insert(copy.groups.end(), row + range.begin, row + range.end);

@@ -50,10 +50,11 @@ std::vector<std::int32_t> tokens_of(const std::vector<std::int32_t>& embedding,
 
 /// The step of a Llama, as moved from token to token.
 DecoderWork llama_steps(const model::IntegerLlama& llama, std::uint32_t positions,
-                        std::uint32_t past, std::uint32_t sequences, const hw::Machine& machine) {
+                        std::uint32_t past, std::uint32_t sequences, const hw::Machine& machine,
+                        const model::Routing& routing = {}) {
   DecoderWork work;
-  work.graph =
-      model::for_machine(model::make_llama_decode_graph(llama, positions, sequences), machine);
+  work.graph = model::for_machine(
+      model::make_llama_decode_graph(llama, positions, sequences, routing), machine);
   work.past = past;
   work.move = [shape = llama.shape](model::Graph& graph, std::uint32_t token) {
     model::move_llama_to_token(graph, shape, token);
@@ -67,12 +68,31 @@ void require_past(std::uint32_t past, std::size_t tokens) {
       fmt::format("--past: found {}, but the text has {} tokens, expected less", past, tokens));
 }
 
+/// Leaves the step of experts those that its tokens go to; by the values of `embedding`, if there
+/// are values. Caches keep what they have.
+void route(DecoderWork& work, const model::IntegerLlama& llama, const NetworkSize& size,
+           const hw::Machine& machine,
+           const std::function<std::vector<std::int32_t>()>& embedding) {
+  const bool with_values = embedding != nullptr;
+  const model::Routing routing = routing_for(size, machine, work.graph, with_values, embedding);
+  DecoderWork routed = llama_steps(llama, size.tokens(), size.past, size.batch, machine, routing);
+  for (model::Tensor& tensor : routed.graph.tensors) {
+    if (tensor.kind != model::Tensor::Kind::kState) continue;
+    tensor.data = work.graph.tensors[model::find_tensor(work.graph, tensor.name)].data;
+  }
+  work = std::move(routed);
+}
+
 DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machine,
                               bool with_weights) {
   const model::IntegerLlama llama = seeded_llama(size, machine, with_weights);
+  if (llama.shape.experts != 0 && size.length != 1) {
+    throw hw::InputError("--length: the program of experts is that of one step, expected 1");
+  }
   DecoderWork work = llama_steps(llama, size.tokens(), size.past, size.batch, machine);
   const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
   if (!with_weights) {
+    if (llama.shape.experts != 0) route(work, llama, size, machine, {});
     work.inputs.assign(size.length, std::vector<std::uint8_t>(input.bytes(), 0));
     return work;
   }
@@ -81,6 +101,9 @@ DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machin
   if (size.past != 0) {
     model::fill_llama_caches(work.graph, llama, size.past,
                              tokens_of(embedding, size, 0, size.past));
+  }
+  if (llama.shape.experts != 0) {
+    route(work, llama, size, machine, [&] { return tokens_of(embedding, size, size.past, 1); });
   }
   for (std::uint32_t token = size.past; token < size.tokens(); ++token) {
     work.inputs.push_back(embedding_bytes(tokens_of(embedding, size, token, 1), input.type));

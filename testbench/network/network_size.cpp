@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMaxLayers = 1024;
 constexpr std::int64_t kMaxChannels = 1 << 16;
+/// Their scores are a row of the host.
+constexpr std::int64_t kMostExperts = 1024;
 /// Rows of an activation: what a sum of the array's products may be long.
 constexpr std::int64_t kMaxTokens = 1 << 16;
 
@@ -81,13 +83,44 @@ NetworkSize named_size(const std::string& name) {
   return size;
 }
 
+void set_experts(NetworkSize& size, const SizeOptions& options) {
+  model::LlamaShape& llama = *size.llama;
+  set(llama.experts, "--experts", options.experts, kMostExperts);
+  if (llama.experts != 0 && llama.active_experts == 0) llama.active_experts = 1;
+  if (llama.experts == 0 && (options.active_experts || !options.routing.empty())) {
+    throw hw::InputError(fmt::format("{}: {} has no experts, expected --experts",
+                                     options.active_experts ? "--active-experts" : "--routing",
+                                     size.name));
+  }
+  set(llama.active_experts, "--active-experts", options.active_experts, kMostExperts);
+  if (llama.active_experts > llama.experts) {
+    throw hw::InputError(fmt::format("--active-experts: found {}, expected 1 to the {} experts",
+                                     llama.active_experts, llama.experts));
+  }
+  if (options.routing.empty()) return;
+  if (options.routing != "uniform" && options.routing != "worst") {
+    throw hw::InputError(fmt::format("--routing: found {}, expected uniform or worst",
+                                     hw::printable(options.routing)));
+  }
+  size.routing =
+      options.routing == "worst" ? model::RoutingKind::kWorst : model::RoutingKind::kUniform;
+}
+
 /// The bits of weights, and the parts that a Llama alone has; heads are as wide as its own unless
 /// it is `resized`.
 void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   size.four_bits = wants_four_bits(options.weight_bits.value_or(model::kWeightBits));
+  if (!options.weight_format.empty()) {
+    size.mx = wanted_mx_format(options.weight_format, options.weight_bits.has_value());
+  }
   if (!size.llama) {
-    for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
-                                        std::pair("--window", options.window.has_value())}) {
+    for (const auto& [option, given] :
+         {std::pair("--kv-heads", options.kv_heads.has_value()),
+          std::pair("--window", options.window.has_value()),
+          std::pair("--experts", options.experts.has_value()),
+          std::pair("--active-experts", options.active_experts.has_value()),
+          std::pair("--routing", !options.routing.empty()),
+          std::pair("--weight-format", hw::is_mx(size.mx))}) {
       if (given) {
         throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
       }
@@ -102,6 +135,7 @@ void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   if (resized) llama.head_width = size.shape.head_width();
   set(llama.kv_heads, "--kv-heads", options.kv_heads, kMaxChannels);
   set(llama.window, "--window", options.window, kMaxTokens);
+  set_experts(size, options);
   if (llama.heads % llama.kv_heads != 0) {
     throw hw::InputError(fmt::format("--kv-heads: found {}, expected a divisor of the {} heads",
                                      llama.kv_heads, llama.heads));
@@ -154,10 +188,21 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 }  // namespace
 
 bool wants_four_bits(std::int64_t bits, std::string_view option) {
-  if (bits != model::kWeightBits && bits != model::kGroupedWeightBits) {
+  if (bits != model::kWeightBits && bits != model::kInt4WeightBits) {
     throw hw::InputError(fmt::format("{}: found {}, expected 8 or 4", option, bits));
   }
   return bits != model::kWeightBits;
+}
+
+hw::WeightFormat wanted_mx_format(const std::string& name, bool with_bits) {
+  const std::optional<hw::WeightFormat> format = hw::find_mx_format(name);
+  if (!format) {
+    throw hw::InputError(fmt::format("--weight-format: found {}, expected {} or {}",
+                                     hw::printable(name), name_of(hw::WeightFormat::kMxInt8),
+                                     name_of(hw::WeightFormat::kMxFp4)));
+  }
+  if (with_bits) throw hw::InputError("--weight-format: has its bits, expected no --weight-bits");
+  return *format;
 }
 
 bool is_shape_name(const std::string& name) {
@@ -212,17 +257,22 @@ std::uint32_t text_length(const std::string& name, std::uint32_t positions,
 }
 
 void require_no_size(const std::string& model, const SizeOptions& options) {
-  const std::pair<const char*, bool> given[] = {{"--length", options.length.has_value()},
-                                                {"--batch", options.batch.has_value()},
-                                                {"--layers", options.layers.has_value()},
-                                                {"--heads", options.heads.has_value()},
-                                                {"--kv-heads", options.kv_heads.has_value()},
-                                                {"--d", options.width.has_value()},
-                                                {"--ffn", options.hidden.has_value()},
-                                                {"--window", options.window.has_value()},
-                                                {"--weight-bits", options.weight_bits.has_value()},
-                                                {"--decode", options.decode},
-                                                {"--past", options.past.has_value()}};
+  const std::pair<const char*, bool> given[] = {
+      {"--length", options.length.has_value()},
+      {"--batch", options.batch.has_value()},
+      {"--layers", options.layers.has_value()},
+      {"--heads", options.heads.has_value()},
+      {"--kv-heads", options.kv_heads.has_value()},
+      {"--d", options.width.has_value()},
+      {"--ffn", options.hidden.has_value()},
+      {"--window", options.window.has_value()},
+      {"--weight-bits", options.weight_bits.has_value()},
+      {"--experts", options.experts.has_value()},
+      {"--active-experts", options.active_experts.has_value()},
+      {"--routing", !options.routing.empty()},
+      {"--weight-format", !options.weight_format.empty()},
+      {"--decode", options.decode},
+      {"--past", options.past.has_value()}};
   for (const auto& [option, is_given] : given) {
     if (!is_given) continue;
     throw hw::InputError(

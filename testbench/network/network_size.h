@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/int4.h"
 #include "hw/number/weight_groups.h"
+#include "model/build/llama_routing.h"
 #include "model/metadata/llama_shape.h"
 #include "model/metadata/resnet_shape.h"
 #include "model/seeded/shapes.h"
@@ -18,13 +20,16 @@ namespace systole::testbench {
 /// (model/seeded/shapes.h) has the rest.
 struct SizeOptions {
   std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window,
-      weight_bits;
+      weight_bits, experts, active_experts;
+  std::string routing;        ///< "uniform" or "worst", "" for what the values decide
+  std::string weight_format;  ///< of MX, "" for those of `weight_bits`
   bool decode = false;
   std::optional<std::int64_t> past;  ///< with `decode`
 
   [[nodiscard]] bool any() const {
     return length || batch || layers || heads || kv_heads || width || hidden || window ||
-           weight_bits || decode || past;
+           weight_bits || experts || active_experts || !routing.empty() || !weight_format.empty() ||
+           decode || past;
   }
 };
 
@@ -41,8 +46,10 @@ struct NetworkSize {
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool four_bits = false;       ///< weights of the blocks: int4, of a Llama in groups
-  bool decode = false;          ///< one by one, with a cache of keys and values
-  std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
+  hw::WeightFormat mx = hw::WeightFormat::kInt8;  ///< of a Llama's blocks, if it is one of MX
+  std::optional<model::RoutingKind> routing;      ///< of experts; none: by the values
+  bool decode = false;                            ///< one by one, with a cache of keys and values
+  std::uint32_t past = 0;  ///< tokens before them, whose keys and values are cached
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
@@ -53,13 +60,19 @@ struct NetworkSize {
     return four_bits && (!llama || (machine.array.split != hw::ArraySplit::kNone &&
                                     machine.dma.expander_lanes == 0));
   }
+  /// Of the weights of its blocks on that machine.
+  [[nodiscard]] hw::WeightFormat format(const hw::Machine& machine) const {
+    return four_bits && llama && !int4(machine) ? hw::WeightFormat::kGroups : mx;
+  }
   /// Of all weights of the blocks, and of a Llama's output matrix, as they reside in memory.
   [[nodiscard]] double weight_bytes(const hw::Machine& machine) const {
     if (resnet) return resnet->weights();
     const double d = shape.width;
     if (llama) {
       const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();
-      return bytes_of_weight(machine) * shape.layers * d * (heads + 3.0 * shape.hidden) +
+      const double mlps = std::max(1U, llama->experts), router = llama->experts;
+      return shape.layers * d *
+                 (bytes_of_weight(machine) * (heads + 3.0 * mlps * shape.hidden) + router) +
              d * llama->vocabulary;
     }
     return bytes_of_weight(machine) * shape.layers * (4 * d * d + 2 * d * shape.hidden);
@@ -69,8 +82,9 @@ struct NetworkSize {
   /// Of the blocks.
   [[nodiscard]] double bytes_of_weight(const hw::Machine& machine) const {
     if (int4(machine) && machine.array.split != hw::ArraySplit::kNone) return 1.0 / hw::kInt4Pair;
-    if (!four_bits || !llama || machine.dma.expander_lanes == 0) return 1.0;
-    return static_cast<double>(hw::packed_group_bytes(2)) / (2.0 * hw::kGroupWeights);
+    if (machine.dma.expander_lanes == 0) return 1.0;
+    return static_cast<double>(hw::packed_group_bytes(format(machine), 2)) /
+           (2.0 * hw::kGroupWeights);
   }
 };
 
@@ -85,6 +99,9 @@ inline constexpr std::uint32_t kDefaultTextLength = 128;
 
 /// Whether `option` asks for four bits. Throws InputError for other bits than 8 or 4.
 [[nodiscard]] bool wants_four_bits(std::int64_t bits, std::string_view option = "--weight-bits");
+
+/// The format that --weight-format names. Throws InputError for another, and beside --weight-bits.
+[[nodiscard]] hw::WeightFormat wanted_mx_format(const std::string& name, bool with_bits);
 
 /// Throws InputError for a number out of range, heads that do not divide the width, more tokens
 /// than the network has positions for, a vision model whose tokens are neither the patches and the

@@ -190,8 +190,25 @@ model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& mac
   const bool int4 = size.int4(machine);
   model::IntegerLlama llama = model::make_seeded_llama(
       size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights, int4);
-  if (size.four_bits && !int4) model::group_weights(llama, size.name);
+  const hw::WeightFormat format = size.format(machine);
+  if (format != hw::WeightFormat::kInt8) model::group_weights(llama, format, size.name);
   return llama;
+}
+
+model::Routing routing_for(const NetworkSize& size, const hw::Machine& machine, model::Graph all,
+                           bool with_values,
+                           const std::function<std::vector<std::int32_t>()>& embedding) {
+  if (machine.host.operators != hw::HostOperators::kRouting) {
+    throw hw::InputError(size.name + ": experts, expected host.operators = \"routing\"");
+  }
+  if (!with_values) {
+    return model::seeded_routing(*size.llama, size.batch * (size.decode ? 1 : size.length),
+                                 size.routing.value_or(model::RoutingKind::kUniform), kWeightSeed);
+  }
+  if (size.routing) {
+    throw hw::InputError("--routing: the values decide it, expected --functional off");
+  }
+  return model::find_routing(std::move(all), *size.llama, embedding());
 }
 
 model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine, bool with_weights,
@@ -205,8 +222,15 @@ model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine, b
       mask.empty() ? std::vector<std::vector<std::uint8_t>>{}
                    : load_keep(mask, size.shape, size.length);
   if (size.llama) {
-    return model::make_llama_graph(seeded_llama(size, machine, with_weights), size.length,
-                                   size.batch);
+    const model::IntegerLlama llama = seeded_llama(size, machine, with_weights);
+    model::Graph graph = model::make_llama_graph(llama, size.length, size.batch);
+    if (llama.shape.experts == 0) return graph;
+    return model::make_llama_graph(llama, size.length, size.batch,
+                                   routing_for(size, machine, std::move(graph), with_weights, [&] {
+                                     return model::seeded_embedding(
+                                         size.shape, size.length * size.batch, kWeightSeed + 1,
+                                         machine.datapath);
+                                   }));
   }
   model::SeededOptions options;
   options.keep = keep;
@@ -278,6 +302,9 @@ std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std
     return inputs;
   }
   const NetworkSize& size = *network.size;
+  if (size.llama && size.llama->experts != 0 && count != 1) {
+    throw hw::InputError("--inferences: the program of experts is that of one input, expected 1");
+  }
   for (std::size_t i = 0; i < count; ++i) {
     if (size.resnet) {
       inputs.push_back(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,6 +75,13 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 /// four bits and are no whole groups.
 [[nodiscard]] model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& machine,
                                                bool with_weights);
+
+/// The routing of a shape with experts: with values what the routers of `all`, a graph with all
+/// experts, decide for the input, else a seeded one. Throws InputError for a host that does
+/// not route, and for a routing that is given beside values.
+[[nodiscard]] model::Routing routing_for(
+    const NetworkSize& size, const hw::Machine& machine, model::Graph all, bool with_values,
+    const std::function<std::vector<std::int32_t>()>& embedding);
 
 [[nodiscard]] model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine,
                                         bool with_weights, const std::string& mask = {});

@@ -249,6 +249,18 @@ Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
   return measurement;
 }
 
+/// Distinct experts that a block's tokens go to, on average over the blocks; 0 without experts.
+double experts_read(const Measurement& measurement) {
+  if (!measurement.size || !measurement.size->llama) return 0;
+  const auto count = std::count_if(
+      measurement.estimates.begin(), measurement.estimates.end(), [](const auto& estimate) {
+        const std::size_t expert = estimate.name.find(".mlp.expert");
+        return expert != std::string::npos &&
+               estimate.name.find(".down", expert) != std::string::npos;
+      });
+  return static_cast<double>(count) / measurement.size->llama->layers;
+}
+
 ordered_json to_json(const RtlReport& report) {
   ordered_json blocks = ordered_json::object();
   for (const auto& [block, counts] : report) {
@@ -280,8 +292,19 @@ ordered_json to_json(const NetworkSize& size) {
     document["head_width"] = size.llama->head_width;
     document["vocabulary"] = size.llama->vocabulary;
     document["window"] = size.llama->window;
+    if (size.llama->experts != 0) {
+      const std::uint32_t tokens = size.batch * (size.decode ? 1 : size.length);
+      document["experts"] = size.llama->experts;
+      document["active_experts"] = size.llama->active_experts;
+      document["expected_experts"] = model::expected_experts(*size.llama, tokens);
+      document["most_experts"] = model::most_experts(*size.llama, tokens);
+    }
   }
   if (size.llama || size.four_bits) document["weight_bits"] = size.four_bits ? 4 : 8;
+  if (hw::is_mx(size.mx)) {
+    document["weight_bits"] = hw::code_bits(size.mx);
+    document["weight_format"] = name_of(size.mx);
+  }
   return document;
 }
 
@@ -342,6 +365,9 @@ ordered_json to_json(const Measurement& measurement) {
     document["energy_other_joules"] = energy.total() - operators;
   }
   if (measurement.size) document["seeded"] = to_json(*measurement.size);
+  if (const double experts = experts_read(measurement); experts != 0) {
+    document["seeded"]["read_experts"] = experts;
+  }
   if (measurement.past) document["decode"] = {{"past", *measurement.past}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (measurement.gates) document["gates"] = to_json(*measurement.gates);
@@ -398,6 +424,10 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
             fmt::format("{} ({} MAC per inference)", measurement.model, grouped(measurement.macs)));
   if (measurement.size) {
     facts.add("shape", size_text(*measurement.size));
+    if (const double experts = experts_read(measurement); experts != 0) {
+      facts.add("experts", fmt::format("{:.2f} of the {} of a block, on average", experts,
+                                       measurement.size->llama->experts));
+    }
     facts.add("weights", "seeded: no accuracy");
   }
   facts.add("inferences", fmt::format("{}{}", grouped(measurement.images()),

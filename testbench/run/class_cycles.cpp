@@ -154,6 +154,7 @@ std::string_view name_of(TimeClass kind) {
 TimeClass class_of(hw::HostOp op) {
   switch (op) {
     case hw::HostOp::kSoftmax:
+    case hw::HostOp::kRoute:
       return TimeClass::kSoftmax;
     case hw::HostOp::kGelu:
       return TimeClass::kGelu;

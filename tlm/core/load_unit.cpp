@@ -84,7 +84,7 @@ void LoadUnit::expand(const hw::cmd::Load& load) {
   const hw::ReadRows groups = hw::read_rows(load);
   const std::uint64_t pitch = load.to.pitch;
   for (std::uint64_t i = 0; i < groups.rows; ++i) {
-    hw::expand_group(staging_.data() + i * groups.bytes, load.n,
+    hw::expand_group(load.format, staging_.data() + i * groups.bytes, load.n,
                      memory_.scratchpad.data() + load.to.address + i * hw::kGroupWeights * pitch,
                      pitch);
   }
@@ -183,10 +183,10 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const std::uint64_t first = load.to.address * scale;
   const std::uint64_t pitch = load.to.pitch * scale;
   const std::uint64_t local_bytes = load.n * scale;
-  const std::uint64_t at_once = load.packed ? hw::kGroupWeights : 1;  // rows of one that is read
+  const std::uint64_t at_once = load.packed() ? hw::kGroupWeights : 1;  // rows of one that is read
   const std::uint64_t words = at_once * ((local_bytes + sram.word_bytes() - 1) / sram.word_bytes());
   DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, read.rows, read.bytes};
-  const bool staged = to_accumulator || chain != nullptr || load.packed;
+  const bool staged = to_accumulator || chain != nullptr || load.packed();
   if (functional_ && staged) {
     rows.data_pitch = read.bytes * (load.window ? load.window->window.pixels() : 1);
     staging_.resize(read.rows * rows.data_pitch);
@@ -201,14 +201,14 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   if (chain != nullptr) {
     stages = pipeline_.cycles(*chain, load.m, load.n);
     taken = fetch_operands(load, *chain);
-  } else if (load.packed) {
+  } else if (load.packed()) {
     const hw::ExpansionCycles cycles =
         hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
     taken = std::max(taken, expander_free_);
     stages.per_row = cycles.per_group;
     stages.fill = cycles.fill;
   }
-  const bool passes = chain != nullptr || load.packed;
+  const bool passes = chain != nullptr || load.packed();
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   StoredUse use;
   const bool observed = functional_ && memory_.observer != nullptr;
@@ -247,7 +247,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   std::uint64_t in_stages = 0;
   if (passes) {
     const std::uint64_t elements = std::uint64_t{load.m} * load.n;
-    if (load.packed) {
+    if (load.packed()) {
       if (functional_) expand(load);
       // The table of energies has no figure for an expanded weight: it counts as an element of a
       // stage, which takes more.
@@ -259,8 +259,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       stage_operations_ += events().postop_elements;
     }
     // The next load may be requested once the expander has room for it after the last group.
-    const std::uint64_t free = load.packed ? before_last : taken;
-    if (load.packed) expander_free_ = taken;
+    const std::uint64_t free = load.packed() ? before_last : taken;
+    if (load.packed()) expander_free_ = taken;
     in_stages = free - std::min(free, cycle());
     wait_cycles(in_stages);
     done = std::max(done, taken + stages.fill);
@@ -294,7 +294,7 @@ std::vector<hw::Counter> LoadUnit::counters() const {
   return {
       {"stage_operations", "elements", "elements times stages before the anchor",
        stage_operations_},
-      {"expanded", "weights", "of four bits that became eight", expanded_},
+      {"expanded", "weights", "of groups that became int8", expanded_},
       {"requests", "requests", "read requests issued", dma->stats().requests},
       {"read_bytes", "bytes", "bytes read from memory", dma->stats().bytes},
       {"window_full", "cycles", "a request waited for one of the outstanding ones",

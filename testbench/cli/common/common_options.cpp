@@ -246,6 +246,13 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   add("--d", size.width, "width of a shape");
   add("--ffn", size.hidden, "width of a shape's MLP");
   add("--weight-bits", size.weight_bits, "of the blocks: 8, or 4: int4, or groups (Llama)");
+  command
+      .add_option("--weight-format", size.weight_format, "of a Llama's blocks, in place of bits")
+      ->type_name("mxint8|mxfp4");
+  add("--experts", size.experts, "MLPs of each block of a Llama");
+  add("--active-experts", size.active_experts, "experts that a token goes to");
+  command.add_option("--routing", size.routing, "of experts, without values; default: uniform")
+      ->type_name("uniform|worst");
   add("--window", size.window, "tokens that one of a Llama attends to");
 }
 

@@ -30,12 +30,12 @@ namespace {
 constexpr std::size_t kEvaluationWindow = 256;
 
 /// Without one that is given: a machine with what such networks need.
-hw::Machine llama_machine(const GenerateOptions& options, bool four_bits) {
+hw::Machine llama_machine(const GenerateOptions& options, bool in_groups) {
   MachineOptions machine = options.machine;
   if (machine.machine.empty()) {
     machine.machine = "transformer";
     std::vector<std::string> settings = {"datapath.residual_bits=24", "postop.row_statistics=4096"};
-    if (four_bits) settings.emplace_back("dma.expander_lanes=16");
+    if (in_groups) settings.emplace_back("dma.expander_lanes=16");
     machine.settings.insert(machine.settings.begin(), settings.begin(), settings.end());
   }
   return load_machine(machine);
@@ -110,7 +110,7 @@ int run_llama(const GenerateOptions& options) {
     options.json ? print_json(document) : print_text(evaluation_text(evaluation));
     return kExitOk;
   }
-  const hw::Machine machine = llama_machine(options, llama.blocks.front().down.grouped);
+  const hw::Machine machine = llama_machine(options, llama.blocks.front().down.grouped());
   check_datapath(options.model, machine, llama.datapath);
   LlamaTask task;
   if (options.prompt) {

@@ -51,7 +51,9 @@ model::IntegerVit load(const std::string& name) {
 }
 
 model::ModelInfo describe(const NetworkSize& size) {
-  return model::describe_graph(seeded_graph(size, {}, false));
+  hw::Machine machine;
+  machine.host.operators = hw::HostOperators::kRouting;  // experts need one
+  return model::describe_graph(seeded_graph(size, machine, false));
 }
 
 /// A text generator reads a whole context, with a score of every token of its vocabulary at each.

@@ -68,7 +68,7 @@ bool in_rows(const hw::LocalTile& tile, std::uint32_t lanes) {
 
 std::string problem_of(const hw::cmd::Load& load, bool sums, const CoreSize& size) {
   if (load.window) return "a window";
-  if (load.packed) return "weights of four bits";
+  if (load.packed()) return "weights in groups";
   if (load.pre) return "stages before the anchor";
   if (sums && !in_rows(load.to, size.lanes))
     return "sums that do not begin at rows of the accumulator";

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <random>
 #include <string>
 
 #include "hw/host/host_cycles.h"
@@ -53,6 +55,44 @@ TEST(HostFunction, SoftmaxIsThatOfTheRow) {
             (std::vector<std::uint8_t>(4, 64)));
   EXPECT_EQ((apply<std::int32_t, std::uint8_t>(function, {2000000000, -2000000000})),
             (std::vector<std::uint8_t>{255, 0}));
+}
+
+// Against sums over all columns, by rank: a column takes part if fewer than `active` come before
+// it.
+TEST(HostFunction, RouteIsTheSoftmaxOfTheLargest) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    HostFunction function = softmax();
+    function.op = HostOp::kRoute;
+    function.in_scale = 0.02F;
+    const std::size_t cols = 1 + random() % 20;
+    function.active = static_cast<std::uint32_t>(1 + random() % cols);
+    std::vector<std::int32_t> scores(cols);
+    const std::uint32_t range = i % 2 == 0 ? 4 : 400;  // equal ones, or hardly any
+    for (std::int32_t& score : scores) score = static_cast<std::int32_t>(random() % range) - 100;
+    const auto taken = [&](std::size_t of) {
+      std::size_t before = 0;
+      for (std::size_t c = 0; c < cols; ++c) {
+        before += scores[c] > scores[of] || (scores[c] == scores[of] && c < of) ? 1 : 0;
+      }
+      return before < function.active;
+    };
+    double sum = 0;
+    for (std::size_t c = 0; c < cols; ++c) sum += taken(c) ? std::exp(0.02 * scores[c]) : 0;
+    const std::vector<std::uint8_t> codes = apply<std::int32_t, std::uint8_t>(function, scores);
+    for (std::size_t c = 0; c < cols; ++c) {
+      const double share = taken(c) ? std::exp(0.02 * scores[c]) / sum : 0;
+      ASSERT_NEAR(codes[c], std::min(255.0, 256 * share), taken(c) ? 0.5001 : 0) << i << " " << c;
+    }
+  }
+  HostFunction none = softmax();
+  none.active = 2;
+  expect_contains(input_error_of([&] { return check_host_function(none), 0; }),
+                  "2 active columns of softmax");
+  none.op = HostOp::kRoute;
+  none.active = 0;
+  expect_contains(input_error_of([&] { return check_host_function(none), 0; }),
+                  "0 active columns of route");
 }
 
 TEST(HostFunction, SoftmaxLeavesOutWhatIsNotKept) {
@@ -145,8 +185,8 @@ TEST_P(BadFunctions, AreRefused) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadFunctions,
     testing::Values(
-        BadFunction{"Operator", [](HostFunction& f) { f.op = static_cast<HostOp>(4); },
-                    "operator 4, expected 0 to 3"},
+        BadFunction{"Operator", [](HostFunction& f) { f.op = static_cast<HostOp>(5); },
+                    "operator 5, expected 0 to 4"},
         BadFunction{"Type", [](HostFunction& f) { f.out = static_cast<DType>(9); }, "type 9"},
         BadFunction{"Zero", [](HostFunction& f) { f.in_scale = 0; }, "in_scale is 0"},
         BadFunction{"Negative", [](HostFunction& f) { f.out_scale = -1; }, "out_scale is -1"},

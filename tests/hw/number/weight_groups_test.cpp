@@ -22,7 +22,8 @@ TEST(WeightGroups, ExpandToTheNearestMultipleOfTheScaleAboveTheMinimum) {
       const WeightGroup group{static_cast<std::uint8_t>(scale), static_cast<std::int8_t>(minimum)};
       for (int q = 0; q <= kLargestGroupCode; ++q) {
         const double real = std::floor(q * scale / 16.0 + 0.5) + minimum;
-        ASSERT_EQ(expanded_weight(q, group), std::min(127.0, std::max(-127.0, real)));
+        ASSERT_EQ(expanded_weight(WeightFormat::kGroups, q, group),
+                  std::min(127.0, std::max(-127.0, real)));
       }
     }
   }
@@ -35,27 +36,29 @@ TEST(WeightGroups, ResideAsScalesMinimaAndPairsOfNeighbours) {
   for (std::uint32_t row = 0; row < kGroupWeights; ++row) {
     for (std::size_t c = 0; c < 3; ++c) {
       const int q = static_cast<int>((row * 5 + c * 7) % 16);
-      weights[row * 4 + c] = static_cast<std::uint8_t>(expanded_weight(q, groups[c]));
+      weights[row * 4 + c] =
+          static_cast<std::uint8_t>(expanded_weight(WeightFormat::kGroups, q, groups[c]));
     }
   }
-  std::vector<std::uint8_t> packed(packed_group_bytes(3));
+  std::vector<std::uint8_t> packed(packed_group_bytes(WeightFormat::kGroups, 3));
   ASSERT_EQ(packed.size(), 2U * 3 + 32 * 2);
-  pack_group(weights.data(), 4, groups.data(), 3, packed.data());
+  pack_group(WeightFormat::kGroups, weights.data(), 4, groups.data(), 3, packed.data());
   const std::vector<std::uint8_t> head = {16, 32, 160, 0xfd, 5, 0xba, 0x70, 0x0e, 0xc5, 0x03};
   for (std::size_t i = 0; i < head.size(); ++i) EXPECT_EQ(packed[i], head[i]) << i;
 
   std::vector<std::uint8_t> again(weights.size(), 0xaa);
-  expand_group(packed.data(), 3, again.data(), 4);
+  expand_group(WeightFormat::kGroups, packed.data(), 3, again.data(), 4);
   EXPECT_EQ(again, weights) << "nothing between the rows is written";
 }
 
 TEST(WeightGroups, RefuseAWeightWithoutACode) {
   std::vector<std::uint8_t> weights(kGroupWeights, 7);
   const WeightGroup group{32, 5};  // odd weights alone
-  std::vector<std::uint8_t> packed(packed_group_bytes(1));
-  pack_group(weights.data(), 1, &group, 1, packed.data());
+  std::vector<std::uint8_t> packed(packed_group_bytes(WeightFormat::kGroups, 1));
+  pack_group(WeightFormat::kGroups, weights.data(), 1, &group, 1, packed.data());
   weights[31] = 8;
-  EXPECT_THROW(pack_group(weights.data(), 1, &group, 1, packed.data()), std::invalid_argument);
+  EXPECT_THROW(pack_group(WeightFormat::kGroups, weights.data(), 1, &group, 1, packed.data()),
+               std::invalid_argument);
 }
 
 int squared(const Codes& a, const Codes& b) {
@@ -72,7 +75,7 @@ int least_error(const Codes& codes) {
       const WeightGroup group{static_cast<std::uint8_t>(scale), static_cast<std::int8_t>(minimum)};
       std::array<int, kLargestGroupCode + 1> values;
       for (int q = 0; q <= kLargestGroupCode; ++q)
-        values.at(static_cast<std::size_t>(q)) = expanded_weight(q, group);
+        values.at(static_cast<std::size_t>(q)) = expanded_weight(WeightFormat::kGroups, q, group);
       int sum = 0;
       for (const std::int8_t code : codes) {
         int nearest = 256 * 256;
@@ -102,9 +105,10 @@ TEST(WeightGroups, RoundToWhatComesCloseToTheBestGroupThereIs) {
     }
     if (i == 8) codes.fill(-127);
     Codes rounded = codes;
-    const WeightGroup group = round_to_group(rounded.data());
-    std::array<std::uint8_t, packed_group_bytes(1)> packed;
-    pack_group(reinterpret_cast<const std::uint8_t*>(rounded.data()), 1, &group, 1, packed.data());
+    const WeightGroup group = round_to_group(WeightFormat::kGroups, rounded.data());
+    std::array<std::uint8_t, packed_group_bytes(WeightFormat::kGroups, 1)> packed;
+    pack_group(WeightFormat::kGroups, reinterpret_cast<const std::uint8_t*>(rounded.data()), 1,
+               &group, 1, packed.data());
     const int error = squared(codes, rounded), least = least_error(codes);
     EXPECT_LE(least, error);
     EXPECT_LE(error, 1.6 * least + kGroupWeights) << i;
@@ -119,7 +123,7 @@ TEST(WeightGroups, TakeTheCyclesOfTheNarrowerOfLanesAndWord) {
   EXPECT_EQ(expansion_cycles(64, 64, 16).per_group, 32U * 4);
   EXPECT_EQ(expansion_cycles(64, 4, 16).per_group, 32U * 16);
   EXPECT_EQ(expansion_cycles(17, 16, 32).per_group, 32U * 2);
-  EXPECT_EQ(packed_bytes(64, 10), 2U * (20 + 160));
+  EXPECT_EQ(packed_bytes(WeightFormat::kGroups, 64, 10), 2U * (20 + 160));
 }
 
 }  // namespace

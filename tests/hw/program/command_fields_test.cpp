@@ -28,6 +28,9 @@ struct Places {
   void flag(const char* /*name*/, unsigned bit, bool /*value*/) {
     for (unsigned i = 0; i < 8; ++i) flags[i] += (bit >> i & 1U) != 0 ? 1 : 0;
   }
+  void format(const char* /*name*/, WeightFormat /*value*/) {
+    flag("", layout::kFormatMask << layout::kFormatAt, true);
+  }
   void type(DType /*value*/, Shown /*shown*/) { add(layout::kType, 1); }
   template <typename Tile>
   void tile(const char* /*name*/, std::size_t at, std::size_t pitch_at, const Tile& tile,

@@ -345,7 +345,7 @@ TEST(Program, PackedWeightsAreGroupsThatAnExpanderTakes) {
   machine.dma.expander_lanes = 4;
   Program program = small_program();
   auto& load = work_of<cmd::Load>(program, 0);
-  load.packed = true;
+  load.format = WeightFormat::kGroups;
   load.m = 96;
   load.n = 10;
   load.from = {4096, 200};
@@ -358,6 +358,17 @@ TEST(Program, PackedWeightsAreGroupsThatAnExpanderTakes) {
   EXPECT_EQ(ranges[0].begin, 4096U);
   EXPECT_EQ(ranges[0].end, 4096U + 2 * 200 + 180);
   EXPECT_EQ(ranges[1].end, 95U * 16 + 10);
+
+  // Of MX: 10 + 32 * 10 and 10 + 32 * 5 bytes.
+  for (const auto& [format, bytes] :
+       {std::pair(WeightFormat::kMxInt8, 330U), std::pair(WeightFormat::kMxFp4, 170U)}) {
+    load.format = format;
+    load.from.pitch = 330;
+    EXPECT_EQ(complaint_of(program, machine), "no error");
+    EXPECT_EQ(read_rows(load).bytes, bytes);
+    EXPECT_EQ(ranges_of(program.commands[0], program)[0].end, 4096U + 2 * 330 + bytes);
+  }
+  load.format = WeightFormat::kGroups;
 
   const auto refuses = [&](const std::function<void(cmd::Load&)>& change, const char* what) {
     Program changed = program;

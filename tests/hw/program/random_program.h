@@ -43,6 +43,9 @@ class Randomiser {
   void flag(const char* /*name*/, unsigned /*bit*/, bool& value) {
     value = pick(random_, 0, 1) != 0;
   }
+  void format(const char* /*name*/, WeightFormat& value) {
+    value = static_cast<WeightFormat>(pick(random_, 0, kWeightFormats - 1));
+  }
   void type(DType& value, layout::Shown /*shown*/) {
     value = static_cast<DType>(pick(random_, 0, kDTypes - 1));
   }

@@ -72,7 +72,9 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
   int fitting = 0, close = 0, more_if_cautious = 0, more_if_loaded_again = 0, in_parts = 0;
   for (int round = 0; round < 20'000; ++round) {
     TilingProblem problem = any_problem(random);
-    problem.b_packed = problem.k != 0 && !problem.b_is_activation && random() % 8 == 0;
+    if (problem.k != 0 && !problem.b_is_activation && random() % 4 == 0) {
+      problem.b_format = static_cast<hw::WeightFormat>(random() % hw::kWeightFormats);
+    }
     const TilingCost cost(machine, problem);
     const Tiling tiles = any_tiling(random, problem);
     if (!cost.may_fit(tiles)) continue;

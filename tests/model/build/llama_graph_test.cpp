@@ -36,20 +36,48 @@ class PlainLlama {
     for (const IntegerLlamaBlock& block : llama_.blocks) {
       add(stream, linear(attention(normed(stream, block.norm1), block), block.proj));
       const Rows in = normed(stream, block.norm2);
-      Rows gate = linear(in, block.gate);
-      const Rows up = linear(in, block.up);
-      for (std::size_t r = 0; r < gate.size(); ++r) {
-        for (std::size_t c = 0; c < gate[r].size(); ++c) {
-          const double x = gate[r][c] / 8192;
-          gate[r][c] *= up[r][c] / (1 + std::exp(-x)) * std::exp2(-double(block.product_shift));
+      if (block.experts.empty()) add(stream, mlp(in, block, {block.gate, block.up, block.down}));
+      const Rows shares = block.experts.empty() ? Rows{} : routed(linear(in, block.router), block);
+      for (std::size_t i = 0; i < block.experts.size(); ++i) {
+        Rows branch = mlp(in, block, block.experts[i]);
+        for (std::size_t r = 0; r < branch.size(); ++r) {
+          for (double& x : branch[r]) x *= shares[r][i];
         }
+        add(stream, branch);
       }
-      add(stream, linear(gate, block.down));
     }
     return linear({normed(stream, llama_.norm).back()}, llama_.output).front();
   }
 
  private:
+  static Rows mlp(const Rows& in, const IntegerLlamaBlock& block, const IntegerExpert& expert) {
+    Rows gate = linear(in, expert.gate);
+    const Rows up = linear(in, expert.up);
+    for (std::size_t r = 0; r < gate.size(); ++r) {
+      for (std::size_t c = 0; c < gate[r].size(); ++c) {
+        const double x = gate[r][c] / 8192;
+        gate[r][c] *= up[r][c] / (1 + std::exp(-x)) * std::exp2(-double(block.product_shift));
+      }
+    }
+    return linear(gate, expert.down);
+  }
+
+  /// The softmax of the largest of each row.
+  Rows routed(Rows scores, const IntegerLlamaBlock& block) const {
+    for (std::vector<double>& row : scores) {
+      std::vector<double> sorted = row;
+      std::sort(sorted.rbegin(), sorted.rend());
+      const double least = sorted.at(shape_.active_experts - 1);
+      double sum = 0;
+      for (double& score : row) {
+        score = score < least ? 0 : std::exp(score * block.router_scale);
+        sum += score;
+      }
+      for (double& score : row) score /= sum;
+    }
+    return scores;
+  }
+
   static void add(Rows& to, const Rows& from) {
     for (std::size_t r = 0; r < to.size(); ++r) {
       for (std::size_t c = 0; c < to[r].size(); ++c) to[r][c] += from[r][c];
@@ -179,6 +207,12 @@ TEST(LlamaGraph, IsTheNetworkThatItsDefinitionSays) {
           << length << " x " << sequences;
     }
   }
+  LlamaShape experts = small_llama();
+  experts.experts = 5;
+  experts.active_experts = 2;
+  for (const std::uint32_t length : {1U, 13U}) {
+    EXPECT_GT(least_correlation(experts, length, 2), 0.95) << length;
+  }
   LlamaShape windowed = small_llama();
   windowed.window = 4;
   EXPECT_GT(least_correlation(windowed, 13, 2), 0.95);
@@ -250,17 +284,16 @@ TEST(LlamaGraph, StepsGiveWhatAllTokensAtOnceGive) {
 
 TEST(LlamaShapes, HaveThePublishedNumberOfParameters) {
   // Millions, as published; what a network has once counts once.
-  const std::pair<const char*, double> published[] = {{"smollm2-135m", 134.515},
-                                                      {"qwen2.5-0.5b", 494.03},
-                                                      {"llama-3.2-1b", 1235.8},
-                                                      {"llama-3-8b", 8030.3},
-                                                      {"mistral-7b", 7241.7}};
+  const std::pair<const char*, double> published[] = {
+      {"smollm2-135m", 134.515}, {"qwen2.5-0.5b", 494.03}, {"llama-3.2-1b", 1235.8},
+      {"llama-3-8b", 8030.3},    {"mistral-7b", 7241.7},   {"gpt-oss-20b", 20910}};
   ASSERT_EQ(llama_shapes().size(), std::size(published));
   for (const auto& [name, millions] : published) {
     const LlamaShape& shape = *find_llama_shape(name);
     const double d = shape.width;
     const double layer = 2 * d * shape.query_width() + 2 * d * shape.kv_width() +
-                         3 * d * shape.hidden + 2 * d +
+                         3 * d * shape.hidden * std::max(1U, shape.experts) + d * shape.experts +
+                         2 * d +
                          (shape.qkv_bias ? shape.query_width() + 2.0 * shape.kv_width() : 0.0);
     const double words = d * shape.vocabulary * (shape.tied ? 1 : 2);
     EXPECT_NEAR(1e-6 * (shape.layers * layer + d + words), millions, 1e-3 * millions) << name;
@@ -279,6 +312,11 @@ TEST(LlamaShapes, GraphHasTheWorkOfItsShape) {
 TEST(SeededLlama, RefusesWhatDoesNotGoTogether) {
   LlamaShape shape = small_llama();
   shape.kv_heads = 4;
+  EXPECT_THROW((void)make_seeded_llama("llama", shape, 4, 1, {}, false), hw::InputError);
+  shape = small_llama();
+  shape.experts = 4;
+  EXPECT_THROW((void)make_seeded_llama("llama", shape, 4, 1, {}, false), hw::InputError);
+  shape.active_experts = 5;
   EXPECT_THROW((void)make_seeded_llama("llama", shape, 4, 1, {}, false), hw::InputError);
   shape = small_llama();
   shape.head_width = 7;

@@ -172,7 +172,7 @@ TEST_P(QuantisedLlama, StepsGiveWhatAllTokensAtOnceGive) {
 
 TEST_P(QuantisedLlama, HasWeightsOfFourBitsWhoseErrorIsThatOfTheirSteps) {
   QuantiserOptions options = wide_stream();
-  options.weight_bits = 4;
+  options.weight_format = hw::WeightFormat::kGroups;
   options.outlier_alpha = kLlamaOutlierAlpha;  // as those of eight bits
   std::vector<LayerLoss> losses;
   const IntegerLlama four = quantise(real_, TinyLlama::texts(4, 20), options, {}, &losses);
@@ -184,7 +184,7 @@ TEST_P(QuantisedLlama, HasWeightsOfFourBitsWhoseErrorIsThatOfTheirSteps) {
     ASSERT_LE(std::abs(up.weight[i] - eight.weight[i]), 3 * group.scale / 16 + 2) << i;
   }
   EXPECT_EQ(four.output.weight, llama_.output.weight);
-  EXPECT_FALSE(four.output.grouped);
+  EXPECT_FALSE(four.output.grouped());
   // A step of 15 in place of 254 is 24.5 dB more; a group is not as wide as its row.
   for (const LayerLoss& loss : losses) {
     if (loss.name == "logits") continue;
@@ -231,7 +231,7 @@ TEST_P(QuantisedLlama, OfFourBitsKeepsStepsThatItsWeightsHave) {
     return sum / static_cast<double>(losses.size());
   };
   const double eight = mean_loss();
-  options.weight_bits = 4;
+  options.weight_format = hw::WeightFormat::kGroups;
   const double four = mean_loss();
   options.outlier_alpha = kLlamaOutlierAlpha;
   const double folded = mean_loss();
@@ -243,14 +243,14 @@ TEST_P(QuantisedLlama, OfFourBitsKeepsStepsThatItsWeightsHave) {
 
 TEST_P(QuantisedLlama, OfFourBitsRefusesWeightsThatNoCodeGives) {
   IntegerLlama four = llama_;
-  group_weights(four, "test");
+  group_weights(four, hw::WeightFormat::kGroups, "test");
   IntegerLinear& down = four.blocks[0].down;
   const hw::WeightGroup group = down.groups[3];
   std::int8_t& weight = down.weight[3 * hw::kGroupWeights + 5];
   for (weight = -127;; ++weight) {
     bool is_one = false;
     for (int q = 0; q <= hw::kLargestGroupCode; ++q) {
-      is_one = is_one || weight == hw::expanded_weight(q, group);
+      is_one = is_one || weight == hw::expanded_weight(hw::WeightFormat::kGroups, q, group);
     }
     if (!is_one) break;
   }
@@ -267,8 +267,9 @@ TEST(GroupedLlama, RefusesInputsThatAreNoWholeGroups) {
   IntegerLlamaBlock& block = llama.blocks.front();
   for (IntegerLinear* const layer : {&block.query, &block.key, &block.value}) layer->inputs = 64;
   block.proj.inputs = 40;
-  EXPECT_EQ(input_error_of([&] { return group_weights(llama, "small"), 0; }),
-            "small: attn.proj: 40 inputs, expected a multiple of 32 for weights of four bits");
+  EXPECT_EQ(
+      input_error_of([&] { return group_weights(llama, hw::WeightFormat::kMxFp4, "small"), 0; }),
+      "small: attn.proj: 40 inputs, expected a multiple of 32 for weights in groups");
 }
 
 INSTANTIATE_TEST_SUITE_P(Llamas, QuantisedLlama,
@@ -296,7 +297,7 @@ TEST(LlamaLosses, AreThoseOfTheLayerThatIsRounded) {
   const TempDirectory directory;
   LlamaCheckpoint real = TinyLlama::load(TinyLlama::write(directory.path("llama.safetensors")));
   const Text text = TinyLlama::texts(1, 20, 6).front();
-  const std::vector<LayerLoss> losses = llama_losses(real, text, 8);
+  const std::vector<LayerLoss> losses = llama_losses(real, text, hw::WeightFormat::kInt8);
   ASSERT_EQ(losses.size(), 2U * 7U + 1U);
   EXPECT_EQ(losses.front().name, "blocks.0.attn.query");
   EXPECT_EQ(losses.back().name, "logits");
@@ -312,7 +313,7 @@ TEST(LlamaLosses, AreThoseOfTheLayerThatIsRounded) {
   for (std::size_t i = 0; i < up.weight.size(); ++i) {
     up.weight[i] = i % up.inputs == 0 ? 127.0F : std::nearbyint(40 * up.weight[i]);
   }
-  const std::vector<LayerLoss> after = llama_losses(real, text, 8);
+  const std::vector<LayerLoss> after = llama_losses(real, text, hw::WeightFormat::kInt8);
   EXPECT_LT(after[12].weights, 1e-12) << after[12].name;
   EXPECT_EQ(after[12].name, "blocks.1.mlp.up");
 }

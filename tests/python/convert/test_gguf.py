@@ -17,7 +17,7 @@ from . import llama_ops
 
 pytest.importorskip("gguf", reason="NOT TESTED: the library gguf is not installed")
 
-F32, F16, Q4_0, Q4_1, Q8_0 = 0, 1, 2, 3, 8
+F32, F16, Q4_0, Q4_1, Q8_0, MXFP4 = 0, 1, 2, 3, 8, 39
 WIDTH, WORDS, HIDDEN = 32, 6, 64
 
 
@@ -52,6 +52,12 @@ def blocks(
             values_of += [np.float32(scale) * np.float32(c) for c in codes]
             continue
         codes = random.integers(0, 16, 32)
+        if kind == MXFP4:  # E8M0, then E2M1 in the order of Q4_0
+            exponent = int(random.integers(120, 126))
+            data += bytes([exponent, *(int(codes[i]) | int(codes[i + 16]) << 4 for i in range(16))])
+            elements = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
+            values_of += [np.float32(2.0 ** (exponent - 127) * elements[c]) for c in codes]
+            continue
         # Byte i holds element i in its low half and element i + 16 in its high half.
         packed = bytes(int(codes[i]) | int(codes[i + 16]) << 4 for i in range(16))
         if kind == Q4_0:
@@ -83,7 +89,7 @@ class Gguf:
                   "blk.0.ffn_norm": (F32, WIDTH), "blk.0.attn_q": (Q4_0, WIDTH, WIDTH), "blk.0.attn_k": (Q4_1, 16, WIDTH),
                   "blk.0.attn_v": (F16, 16, WIDTH), "blk.0.attn_output": (Q4_1, WIDTH, WIDTH),
                   "blk.0.ffn_gate": (Q4_0, HIDDEN, WIDTH), "blk.0.ffn_up": (Q8_0, HIDDEN, WIDTH),
-                  "blk.0.ffn_down": (Q4_1, WIDTH, HIDDEN)}  # fmt: skip
+                  "blk.0.ffn_down": (MXFP4, WIDTH, HIDDEN)}  # fmt: skip
         for name, (code, *shape) in shapes.items():
             data, values = blocks(code, random, int(np.prod(shape)))
             self.tensors[f"{name}.weight"] = [code, shape, data, None]
@@ -211,7 +217,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("epsilon is NaN", changed(**{"attention.layer_norm_rms_epsilon": float("nan")}), "layer_norm_rms_epsilon': found nan"),
     ("alignment", lambda f: f.pairs.update({"general.alignment": 3}), "'general.alignment': found 3"),
     ("alignment is zero", lambda f: f.pairs.update({"general.alignment": 0}), "'general.alignment': found 0"),
-    ("unknown type", tensor(Q, 0, 14), f"tensor '{Q}': type 14 is not supported, expected F32, F16, Q4_0, Q4_1, Q8_0"),
+    ("unknown type", tensor(Q, 0, 14), f"tensor '{Q}': type 14 is not supported, expected F32, F16, Q4_0, Q4_1, Q8_0, MXFP4"),
     ("absurd shape", tensor(Q, 1, [1 << 62, 1 << 62]), f"tensor '{Q}': "),
     ("size zero", tensor(Q, 1, [0, 32]), "expected rows of whole blocks of 32"),
     ("broken blocks", tensor(Q, 1, [32, 31]), "expected rows of whole blocks of 32"),

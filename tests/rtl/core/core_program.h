@@ -35,7 +35,7 @@ inline void shrink(hw::Command& command, hw::test::Random& random) {
         if constexpr (std::is_base_of_v<hw::cmd::Load, T>) {
           number(work.m, 1, side);
           number(work.n, 1, side);
-          if (work.packed) work.m = std::max<std::uint32_t>(32, work.m / 32 * 32);
+          if (work.packed()) work.m = std::max<std::uint32_t>(32, work.m / 32 * 32);
           tile(work.from, dram);
           tile(work.to, local);
           if (work.pre) use(*work.pre);

@@ -167,8 +167,8 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
   expect_stop(sums(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
   packed.as<hw::cmd::Load>()->m = 32;
-  packed.as<hw::cmd::Load>()->packed = true;
-  expect_refused("weights of four bits", packed);
+  packed.as<hw::cmd::Load>()->format = hw::WeightFormat::kGroups;
+  expect_refused("weights in groups", packed);
 }
 
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {

@@ -60,7 +60,7 @@ TEST(LoadPath, RefusesWhatItsLoadUnitDoesNot) {
   hw::Program program;
   program.commands = {load_of(64, 16, 0)};
   program.commands[0].as<hw::cmd::Load>()->m = 32;
-  program.commands[0].as<hw::cmd::Load>()->packed = true;
+  program.commands[0].as<hw::cmd::Load>()->format = hw::WeightFormat::kGroups;
   const std::vector<LoadPathItem> items(1);
   const std::vector<std::uint8_t> bytes(1024);
   const ReadAnswers answers{LoadPathRtl::kBeatBytes, 1, 1, 0, 1};

@@ -17,6 +17,7 @@
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/core/scratchpad_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
+#include "testbench/rtl/dma/weight_expander_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
@@ -253,6 +254,14 @@ void run_decoding(const RtlOptions& options, RtlReport& report) {
   check_command_decoder(*unit, random_core_program(random, 20), report["command_decoder"]);
 }
 
+void run_expansion(const RtlOptions& options, RtlReport& report) {
+  const auto unit =
+      make_weight_expander(4, options.for_block("weight_expander", kExpanderViewWords));
+  std::mt19937_64 random(5);
+  check_weight_expander(*unit, {random_run(random, 9), random_run(random, 9)}, 0,
+                        report["weight_expander"]);
+}
+
 void run_load_path(const RtlOptions& options, RtlReport& report) {
   const auto path = make_load_path(options.for_block("load_path", kLoadPathViewWords));
   hw::test::Random random(5);
@@ -299,6 +308,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_fetch(options, report);
   } else if (block == "command_decoder") {
     run_decoding(options, report);
+  } else if (block == "weight_expander") {
+    run_expansion(options, report);
   } else if (block == "load_path") {
     run_load_path(options, report);
   } else if (block == "core") {
@@ -335,12 +346,12 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 
 INSTANTIATE_TEST_SUITE_P(
     Blocks, RtlWaves,
-    testing::Values("dispatcher", "command_fetch", "command_decoder", "read_dma", "scratchpad",
-                    "load_path", "core", "systolic_array", "split_array", "output_array",
-                    "accumulator_sram", "requantizer", "divider", "i_exp", "i_gelu", "softmax_unit",
-                    "i_sqrt", "stream_softmax", "layernorm_unit", "postop_pipeline", "sparser_line",
-                    "denser_line", "attention_softmax", "head_mix_line", "fp16_mul", "fp16_add",
-                    "mpu_tree", "ring_router", "axi_dma", "axi_sram"),
+    testing::Values("dispatcher", "command_fetch", "command_decoder", "read_dma", "weight_expander",
+                    "scratchpad", "load_path", "core", "systolic_array", "split_array",
+                    "output_array", "accumulator_sram", "requantizer", "divider", "i_exp", "i_gelu",
+                    "softmax_unit", "i_sqrt", "stream_softmax", "layernorm_unit", "postop_pipeline",
+                    "sparser_line", "denser_line", "attention_softmax", "head_mix_line", "fp16_mul",
+                    "fp16_add", "mpu_tree", "ring_router", "axi_dma", "axi_sram"),
     [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

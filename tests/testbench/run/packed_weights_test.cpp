@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -14,24 +15,27 @@
 #include "support/network/encoder_run.h"
 #include "support/tlm/systemc_test.h"
 
-/// Weights of four bits that the load unit expands, on machines of any shape.
+/// Weights in groups that the load unit expands, on machines of any shape.
 namespace systole::testbench {
 namespace {
 
-/// Every weight of a product in groups of four bits.
-model::Graph with_groups(model::Graph graph) {
+constexpr std::array<hw::WeightFormat, 3> kGroupFormats{
+    hw::WeightFormat::kGroups, hw::WeightFormat::kMxInt8, hw::WeightFormat::kMxFp4};
+
+/// Every weight of a product in groups of that format.
+model::Graph with_groups(model::Graph graph, hw::WeightFormat format) {
   for (const model::Node& node : graph.nodes) {
     if (node.product() == nullptr) continue;
     model::Tensor& b = graph.tensors[node.product()->b.tensor];
-    if (b.kind != model::Tensor::Kind::kConstant || b.grouped) continue;
-    b.grouped = true;
+    if (b.kind != model::Tensor::Kind::kConstant || b.grouped()) continue;
+    b.format = format;
     for (std::size_t k = 0; k < b.rows; k += hw::kGroupWeights) {
       for (std::size_t n = 0; n < b.cols; ++n) {
         std::vector<std::int8_t> weights(hw::kGroupWeights);
         for (std::size_t i = 0; i < weights.size(); ++i) {
           weights[i] = static_cast<std::int8_t>(b.data[(k + i) * b.cols + n]);
         }
-        b.groups.edit().push_back(hw::round_to_group(weights.data()));
+        b.groups.edit().push_back(hw::round_to_group(format, weights.data()));
         for (std::size_t i = 0; i < weights.size(); ++i) {
           b.data.edit()[(k + i) * b.cols + n] = static_cast<std::uint8_t>(weights[i]);
         }
@@ -50,13 +54,18 @@ std::uint64_t replayed_cycles(const mapper::Mapping& mapping) {
 class PackedWeightsTest : public test::SystemCTest {};
 
 TEST_F(PackedWeightsTest, GiveTheSameValuesOnAnyMachineInTheCyclesThatAreExpected) {
-  test::Workload workload = test::encoder_workload({1, 64, 2, 160}, 23, 1);
-  workload.graph = with_groups(std::move(workload.graph));
+  std::vector<test::Workload> workloads;
+  for (const hw::WeightFormat format : kGroupFormats) {
+    workloads.push_back(test::encoder_workload({1, 64, 2, 160}, 23, 1));
+    workloads.back().graph = with_groups(std::move(workloads.back().graph), format);
+  }
   test::Random random(11);
   double sum = 0;
   int packed = 0, plain = 0;
-  while (packed < 20) {
+  while (packed < 24) {
     hw::Machine machine = test::random_machine(random);
+    const std::size_t format = static_cast<std::size_t>(packed) % workloads.size();
+    test::Workload& workload = workloads[format];
     machine.dma.expander_lanes = 1U << random() % 7;
     mapper::Mapping mapping;
     try {
@@ -67,7 +76,8 @@ TEST_F(PackedWeightsTest, GiveTheSameValuesOnAnyMachineInTheCyclesThatAreExpecte
     std::uint64_t weights = 0;
     for (const hw::Command& command : mapping.program.commands) {
       const auto* const load = command.as<hw::cmd::Load>();
-      if (load == nullptr || !load->packed) continue;
+      if (load == nullptr || !load->packed()) continue;
+      EXPECT_EQ(load->format, kGroupFormats[format]);
       weights += std::uint64_t{load->m} * load->n;
       EXPECT_EQ(load->m % hw::kGroupWeights, 0U);
     }
@@ -105,7 +115,8 @@ TEST_F(PackedWeightsTest, GiveTheSameValuesOnAnyMachineInTheCyclesThatAreExpecte
 // Fewer bytes from memory, and no more cycles as long as the expander is as wide as the bus.
 TEST_F(PackedWeightsTest, SaveBytesAndOnANarrowBusCycles) {
   test::Workload workload = test::encoder_workload({1, 128, 2, 512}, 4, 1);
-  workload.graph = with_groups(std::move(workload.graph));
+  const model::Graph plain = workload.graph;
+  workload.graph = with_groups(plain, hw::WeightFormat::kGroups);
   const auto cycles = [&](std::uint32_t lanes) {
     hw::Machine machine;
     machine.bus.width_bytes = 4;
@@ -120,7 +131,13 @@ TEST_F(PackedWeightsTest, SaveBytesAndOnANarrowBusCycles) {
     before = now;
   }
   EXPECT_EQ(cycles(32), before) << "a word of the scratchpad is 16 bytes";
-  EXPECT_LT(before, 0.7 * cycles(0));
+  const double eight = cycles(0);
+  EXPECT_LT(before, 0.7 * eight);
+  workload.graph = with_groups(plain, hw::WeightFormat::kMxFp4);
+  EXPECT_LT(cycles(16), before) << "no minima";
+  workload.graph = with_groups(plain, hw::WeightFormat::kMxInt8);
+  EXPECT_GT(cycles(16), eight) << "eight bits and the scales";
+  EXPECT_EQ(cycles(0), eight);
 }
 
 }  // namespace
