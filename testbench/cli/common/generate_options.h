@@ -34,10 +34,13 @@ struct GenerateOptions {
   WaveOptions wave;
 };
 
+/// Tokens of a Llama that --evaluate reads at a time.
+inline constexpr std::size_t kLlamaEvaluationWindow = 256;
+
 /// The text of --evaluate.
 [[nodiscard]] std::string text_file(const GenerateOptions& options);
 
-/// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
+/// Whether the model is a Llama of integers, for an array; one of real numbers is for a ring.
 [[nodiscard]] bool is_llama(const GenerateOptions& options);
 
 /// Throws InputError that names an option of rings of FP16 cores.

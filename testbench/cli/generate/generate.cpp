@@ -14,6 +14,7 @@
 #include "hw/ring/pass_image.h"
 #include "hw/ring/pass_listing.h"
 #include "model/format/safetensors_writer.h"
+#include "model/checkpoint/llama_checkpoint.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
 #include "model/text/token_ids.h"
@@ -118,18 +119,28 @@ class PassListing {
   std::string text_;
 };
 
+model::LlamaCheckpoint float_llama(const GenerateOptions& options) {
+  return model::read_llama_checkpoint(
+      model::NetworkFile(model::Safetensors::open(model::find_gpt_checkpoint(options.model))));
+}
+
 /// Logits beside those of float32.
-int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
-                   const RingText& subject) {
+int run_evaluation(const GenerateOptions& options, const hw::Machine& machine, RingText& subject) {
   if (!subject.tokeniser || !options.functional) {
     throw hw::InputError("--evaluate: needs a checkpoint and --functional on");
   }
   const std::string text = model::load_text(text_file(options));
   JsonOutput stats(options.stats);
+  std::optional<model::LlamaCheckpoint> llama;
+  if (subject.shape.llama) {
+    llama = float_llama(options);
+    subject.limit_positions(kLlamaEvaluationWindow);
+  }
   Evaluation evaluation;
   {
     Progress progress(options.evaluate);
-    evaluation = evaluate(machine, *subject.gpt, subject.tokeniser->encode(text), options.evaluate,
+    evaluation = evaluate(machine, *subject.gpt, llama ? &*llama : nullptr,
+                          subject.tokeniser->encode(text), options.evaluate,
                           [&](std::size_t passes) { progress.update(passes - 1); });
   }
   nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
@@ -166,6 +177,9 @@ int run(const GenerateOptions& options) {
     throw hw::InputError("--functional off: no text is read, expected --input-tokens");
   }
   require_values(options.outputs, options.functional);
+  if (options.check && !options.functional) {
+    throw hw::InputError("--check: there are no values, expected --functional on");
+  }
   if (is_seq2seq(options)) return run_seq2seq(options);
   if (options.beams) {
     throw hw::InputError("--beams: of an encoder-decoder, found " + hw::printable(options.model));
@@ -174,30 +188,35 @@ int run(const GenerateOptions& options) {
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
-  if (options.check || !options.checkpoint.empty()) {
-    throw hw::InputError("--check, --checkpoint: of a Llama, found " +
+  if (!options.checkpoint.empty()) {
+    throw hw::InputError("--checkpoint: of a Llama of integers, found " +
                          hw::printable(options.model));
   }
   if (!options.tensors.empty()) {
     throw hw::InputError(
-        "--tensors: of a Llama; between the layers of a ring values stay in its register files, "
+        "--tensors: of a Llama of integers; between the layers of a ring values stay in its register files, "
         "found " +
         hw::printable(options.model));
   }
   GenerationReport report;
   report.machine = machine_of(options);
-  const RingText subject = load_ring_text(options.model, options.functional);
+  RingText subject = load_ring_text(options.model, options.functional);
+  if (options.check && !(subject.shape.llama && model::names_gpt_checkpoint(options.model))) {
+    throw hw::InputError("--check: of the checkpoint of a Llama, found " +
+                         hw::printable(options.model));
+  }
   if (options.evaluate != 0) return run_evaluation(options, report.machine, subject);
   JsonOutput stats(options.stats);
 
   GenerationTask task;
-  task.shape = subject.shape;
   task.wave = options.wave;
   add_own_rtl(options.machine.rtl, task.rtl);
-  if (options.functional) task.gpt = &*subject.gpt;
   task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
+  subject.limit_positions(task.prompt.size() + task.tokens);
+  task.shape = subject.shape;
+  if (options.functional) task.gpt = &*subject.gpt;
   task.batch = options.batch.value_or(1);
   task.requests = options.requests.value_or(1);
   std::optional<model::Sampler> sampler;
@@ -243,6 +262,10 @@ int run(const GenerateOptions& options) {
       if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
     };
     report.generation = generate(report.machine, task);
+  }
+  if (options.check) {
+    report.same_in_float32 =
+        likeliest_tokens(float_llama(options), task.prompt, report.generation.tokens);
   }
   if (options.functional) {
     report.prompt = subject.text_of(task.prompt);
@@ -333,7 +356,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command.add_option("--checkpoint", options->checkpoint, "of a Llama, its float32 network")
       ->type_name("FILE")
       ->needs(evaluate);
-  command.add_flag("--check", options->check, "not of a ring, compare with the reference");
+  command.add_flag("--check", options->check, "of a Llama: compare with the reference");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   CLI::Option* const timeline =

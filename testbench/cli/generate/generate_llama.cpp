@@ -26,9 +26,6 @@
 namespace systole::testbench {
 namespace {
 
-/// Tokens of a Llama that --evaluate reads at a time.
-constexpr std::size_t kEvaluationWindow = 256;
-
 /// Without one that is given: a machine with what such networks need.
 hw::Machine llama_machine(const GenerateOptions& options, bool four_bits) {
   MachineOptions machine = options.machine;
@@ -65,14 +62,7 @@ void refuse_ring_options(const GenerateOptions& options) {
 bool is_llama(const GenerateOptions& options) {
   if (!model::names_gpt_checkpoint(options.model)) return false;
   const std::string path = model::find_gpt_checkpoint(options.model);
-  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) return true;
-  const model::Safetensors file = model::Safetensors::open(path);
-  if (!model::is_network_file(file) || !model::is_llama(model::read_network_document(file))) {
-    return false;
-  }
-  throw hw::InputError(hw::printable(path) +
-                       ": a Llama of real numbers, expected one of integers: systole quantise "
-                       "makes it");
+  return model::model_kind(path) == model::ModelKind::kIntegerLlama;
 }
 
 int run_llama(const GenerateOptions& options) {
@@ -103,7 +93,7 @@ int run_llama(const GenerateOptions& options) {
       evaluation =
           evaluate(llama, checkpoint ? &*checkpoint : nullptr,
                    tokeniser->encode(model::load_text(text_file(options))), options.evaluate,
-                   kEvaluationWindow, [&](std::size_t done) { progress.update(done); });
+                   kLlamaEvaluationWindow, [&](std::size_t done) { progress.update(done); });
     }
     const nlohmann::ordered_json document = to_json(evaluation);
     stats.write(document);
