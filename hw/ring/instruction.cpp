@@ -6,9 +6,9 @@ namespace systole::hw::dfx {
 namespace {
 
 constexpr std::array<std::string_view, kOpcodes> kOpcodeNames = {
-    "conv1d",     "masked_mm",    "mm",      "load",     "add",    "sub",   "mul",
-    "exp",        "accum",        "abs_max", "quantise", "rotate", "recip", "recip_sqrt",
-    "write_keys", "write_values", "sync"};
+    "conv1d", "masked_mm",  "mm",         "load",         "add",      "sub",
+    "mul",    "exp",        "accum",      "abs_max",      "quantise", "rotate",
+    "recip",  "recip_sqrt", "write_keys", "write_values", "sync"};
 
 constexpr std::array<std::string_view, kPhases> kPhaseNames = {
     "embedding", "LayerNorm", "self-attention", "feed-forward", "residual", "sync", "LM head"};

@@ -146,8 +146,7 @@ void write_llama_tables(std::vector<Half>& memory, const DdrLayout& ddr, const m
   Half* out = memory.data() + ddr.rotations / kHalfBytes;
   for (std::uint32_t position = 0; position < ddr.rotated; ++position, out += 2 * sizes.head) {
     for (std::uint32_t i = 0; i < shape.head_width; ++i) {
-      const double angle =
-          position * std::pow(shape.rope_base, -2.0 * (i / 2) / shape.head_width);
+      const double angle = position * std::pow(shape.rope_base, -2.0 * (i / 2) / shape.head_width);
       out[i] = hw::to_half(std::cos(angle));
       out[sizes.head + i] = hw::to_half(i % 2 == 0 ? -std::sin(angle) : std::sin(angle));
     }

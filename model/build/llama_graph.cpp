@@ -30,7 +30,8 @@ std::string cache_name(std::size_t layer, std::uint32_t sequence) {
 
 class LlamaBlocks {
  public:
-  /// `cache`: rows of a cache, for one token of each sequence; 0: all `length` tokens at once.
+  /// `cache`: rows of a cache, for one token of each sequence, or `length` of one; 0: all `length`
+  /// tokens at once.
   /// `every`: logits of all rows, else of the last one of each sequence.
   LlamaBlocks(const IntegerLlama& llama, std::uint32_t sequences, std::uint32_t length,
               std::uint32_t cache, bool every = false)
@@ -101,7 +102,15 @@ class LlamaBlocks {
         data.push_back(static_cast<std::uint8_t>(word >> 8U));
       }
     }
-    rope_ = cache_ == 0 ? view : rows_of_part(view, positions - 1, positions);
+    rope_ = cache_ == 0    ? view
+            : length_ == 1 ? rows_of_part(view, positions - 1, positions)
+                           : first_rows(view);
+  }
+
+  /// Of a cache or its table, for a chunk.
+  [[nodiscard]] View first_rows(View view) const {
+    view.rows = length_;
+    return view;
   }
 
   /// Pushes the scores of keys before the window below all others.
@@ -207,8 +216,9 @@ class LlamaBlocks {
             add(cache_name(index, s), cache_, 2 * kv, hw::DType::kS8, Tensor::Kind::kState));
       }
       // Several sequences have a row each in their own caches: they take it from here.
-      const View now = sequences_ == 1 ? rows_of_part(caches[0], cache_ - 1, cache_)
-                                       : add(prefix + "kv", rows_at_hand, 2 * kv, hw::DType::kS8);
+      const View now = length_ != 1      ? first_rows(caches[0])
+                       : sequences_ == 1 ? rows_of_part(caches[0], cache_ - 1, cache_)
+                                         : add(prefix + "kv", rows_at_hand, 2 * kv, hw::DType::kS8);
       key = columns_of(now, 0, kv);
       value = columns_of(now, kv, kv);
     }
@@ -336,6 +346,51 @@ Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions
   Graph graph = LlamaBlocks(llama, sequences, 1, positions).run();
   move_llama_to_token(graph, llama.shape, positions - 1);
   return graph;
+}
+
+Graph make_llama_chunk_graph(const IntegerLlama& llama, std::uint32_t positions,
+                             std::uint32_t chunk, bool every) {
+  Graph graph = LlamaBlocks(llama, 1, chunk, positions, every).run();
+  move_llama_to_chunk(graph, 0, chunk);
+  return graph;
+}
+
+void move_llama_to_chunk(Graph& graph, std::uint32_t first, std::uint32_t count) {
+  attend_to_keys(graph, first + count);
+  // Of tensors with a row for each token of a chunk; those of the last token alone stay.
+  const std::uint32_t chunk =
+      std::find_if(graph.tensors.begin(), graph.tensors.end(), [](const Tensor& tensor) {
+        return tensor.kind == Tensor::Kind::kInput;
+      })->rows;
+  const auto cut = [&](View& view) {
+    if (view.tensor == kNoTensor) return;
+    const Tensor& tensor = graph.tensors[view.tensor];
+    const bool per_token =
+        tensor.kind != Tensor::Kind::kConstant && tensor.kind != Tensor::Kind::kState;
+    if (per_token && tensor.rows == chunk) view.rows = count;
+  };
+  for (Node& node : graph.nodes) {
+    const bool picks_last =
+        graph.tensors[node.in.tensor].rows == chunk && graph.tensors[node.out.tensor].rows == 1;
+    if (picks_last) {
+      node.in.row = count - 1;
+      continue;
+    }
+    cut(node.in);
+    cut(node.out);
+    if (graph.tensors[node.out.tensor].kind == Tensor::Kind::kState) {
+      node.out.row = first;
+      node.out.rows = count;
+    }
+    StageUse* const use = node.stage();
+    if (use == nullptr) continue;
+    cut(use->tensor);
+    if (node.is(hw::StageOp::kRope)) {
+      use->tensor.row = first;
+      use->tensor.rows = count;
+    }
+    if (use->valid_cols != 0) use->valid_cols = first + 1;
+  }
 }
 
 void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token) {

@@ -57,8 +57,7 @@ std::vector<hw::Half> halves(const std::string& path, const std::vector<Real>& v
   for (std::size_t i = 0; i < values.size(); ++i) {
     rounded[i] = hw::to_half(values[i]);
     if ((rounded[i].bits & hw::kHalfMagnitude) < hw::kHalfInfinity.bits) continue;
-    throw hw::InputError(hw::printable(path) + ": a constant is " +
-                         std::to_string(values[i]) +
+    throw hw::InputError(hw::printable(path) + ": a constant is " + std::to_string(values[i]) +
                          ", expected at most 65504, the largest number of FP16");
   }
   return rounded;

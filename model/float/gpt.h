@@ -37,11 +37,11 @@ struct GptLayer {
 };
 
 struct Gpt {
-  std::string name;  ///< path of the checkpoint, or of the shape
-  GptShape shape;    ///< pre-norm and causal; `positions` is the context
+  std::string name;                        ///< path of the checkpoint, or of the shape
+  GptShape shape;                          ///< pre-norm and causal; `positions` is the context
   double norm_epsilon = kGpt2NormEpsilon;  ///< of an RMSNorm added to the mean of squares
-  std::vector<hw::Half> word;      ///< [vocabulary, width]
-  std::vector<hw::Half> position;  ///< [positions, width]; of a Llama empty
+  std::vector<hw::Half> word;              ///< [vocabulary, width]
+  std::vector<hw::Half> position;          ///< [positions, width]; of a Llama empty
   std::vector<GptLayer> layers;
   HalfNorm norm;                 ///< after the last layer
   std::vector<hw::Half> untied;  ///< head [vocabulary, width]; empty: it is `word`

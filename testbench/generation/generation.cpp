@@ -221,8 +221,8 @@ bool Evaluation::holds() const {
 }
 
 Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
-                    const model::LlamaCheckpoint* llama, const std::vector<std::int32_t>& text, std::size_t tokens,
-                    const std::function<void(std::size_t passes)>& progress) {
+                    const model::LlamaCheckpoint* llama, const std::vector<std::int32_t>& text,
+                    std::size_t tokens, const std::function<void(std::size_t passes)>& progress) {
   // The token after the last one is what its logits are measured by.
   if (tokens == 0 || tokens >= text.size()) {
     throw hw::InputError(fmt::format("--evaluate: found {}, expected 1 to {}, the text's tokens",

@@ -35,8 +35,7 @@ void RingText::limit_positions(std::size_t tokens) {
   }
   // Longer texts than the network's are refused as those of any network.
   if (tokens == 0) return;
-  shape.positions =
-      static_cast<std::uint32_t>(std::min<std::size_t>(shape.positions, tokens));
+  shape.positions = static_cast<std::uint32_t>(std::min<std::size_t>(shape.positions, tokens));
   if (gpt) gpt->shape.positions = shape.positions;
 }
 

@@ -267,8 +267,8 @@ CoreTiming::Times CoreTiming::rotate(const Instruction& instruction) {
   const Span dst = span(instruction.dst, instruction.heads * instruction.elements);
   const Span needed = by_vector() ? Span{src.begin, src.begin + 1} : src;
   const std::uint64_t results = std::max(latest(ready_, dst), latest(read_, dst));
-  const std::uint64_t there = vectors_.fetch(
-      instruction.memory, kTurns * instruction.elements * kHalfBytes, kTurns, 0);
+  const std::uint64_t there =
+      vectors_.fetch(instruction.memory, kTurns * instruction.elements * kHalfBytes, kTurns, 0);
   const std::uint64_t first =
       begin(Unit::kVector, latest(ready_, needed), by_vector() ? 0 : results);
 

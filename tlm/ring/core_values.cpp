@@ -66,8 +66,8 @@ void CoreValues::product(const Instruction& instruction) {
 }
 
 void CoreValues::look_up(const Instruction& instruction) {
-  const hw::HalfTable& table = instruction.function == TableFunction::kGelu ? hw::half_gelu_table()
-                                                                            : hw::half_silu_table();
+  const hw::HalfTable& table =
+      instruction.function == TableFunction::kGelu ? hw::half_gelu_table() : hw::half_silu_table();
   for (std::uint32_t r = 0; r < instruction.rows; ++r) {
     Half* const y = registers_.data() + instruction.dst + r * instruction.pitch;
     for (std::uint32_t i = 0; i < instruction.elements; ++i) y[i] = hw::half_lookup(table, y[i]);

@@ -18,12 +18,13 @@ struct GenerateOptions {
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
-  std::optional<std::uint32_t> batch, requests, beams;
+  std::optional<std::uint32_t> batch, requests, beams, prompt_chunk;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = 1;
   std::size_t evaluate = 0;
-  std::string text, checkpoint;
+  std::string text, checkpoint, draft;
+  std::optional<std::uint32_t> draft_tokens;
   bool check = false;
   bool functional = true;
   bool json = false;

@@ -13,8 +13,8 @@
 #include "base/printable.h"
 #include "hw/ring/pass_image.h"
 #include "hw/ring/pass_listing.h"
-#include "model/format/safetensors_writer.h"
 #include "model/checkpoint/llama_checkpoint.h"
+#include "model/format/safetensors_writer.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
 #include "model/text/token_ids.h"
@@ -139,9 +139,9 @@ int run_evaluation(const GenerateOptions& options, const hw::Machine& machine, R
   Evaluation evaluation;
   {
     Progress progress(options.evaluate);
-    evaluation = evaluate(machine, *subject.gpt, llama ? &*llama : nullptr,
-                          subject.tokeniser->encode(text), options.evaluate,
-                          [&](std::size_t passes) { progress.update(passes - 1); });
+    evaluation =
+        evaluate(machine, *subject.gpt, llama ? &*llama : nullptr, subject.tokeniser->encode(text),
+                 options.evaluate, [&](std::size_t passes) { progress.update(passes - 1); });
   }
   nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
   document["machine_keys"] = machine_json(machine);
@@ -159,6 +159,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
     files.reads_machine("--machine", options.machine.machine);
   }
   if (!options.checkpoint.empty()) files.reads("--checkpoint", options.checkpoint);
+  if (!options.draft.empty()) files.reads("--draft", options.draft);
   files.reads_model("--model", options.model, model::find_gpt_checkpoint);
   files.reads("--text", text_file(options));
   files.writes("--stats", options.stats);
@@ -185,6 +186,10 @@ int run(const GenerateOptions& options) {
     throw hw::InputError("--beams: of an encoder-decoder, found " + hw::printable(options.model));
   }
   if (is_llama(options)) return run_llama(options);
+  if (options.prompt_chunk || !options.draft.empty()) {
+    throw hw::InputError("--prompt-chunk, --draft: of a Llama of integers, found " +
+                         hw::printable(options.model));
+  }
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
@@ -194,7 +199,8 @@ int run(const GenerateOptions& options) {
   }
   if (!options.tensors.empty()) {
     throw hw::InputError(
-        "--tensors: of a Llama of integers; between the layers of a ring values stay in its register files, "
+        "--tensors: of a Llama of integers; between the layers of a ring values stay in its "
+        "register files, "
         "found " +
         hw::printable(options.model));
   }
@@ -331,6 +337,18 @@ void add_generate_command(CLI::App& app, Action& action) {
                         .add_option("--requests", options->requests,
                                     "at once, each to the next free ring; default: 1")
                         ->type_name("N"));
+  require_positive(*command
+                        .add_option("--prompt-chunk", options->prompt_chunk,
+                                    "of a Llama on an array: tokens of it at once")
+                        ->type_name("N"));
+  CLI::Option* const draft =
+      command.add_option("--draft", options->draft, "of a Llama on an array: proposes tokens")
+          ->type_name("FILE");
+  require_positive(*command
+                        .add_option("--draft-tokens", options->draft_tokens,
+                                    "for each pass of the network; default: 4")
+                        ->type_name("K")
+                        ->needs(draft));
   CLI::Option* const beams =
       command.add_option("--beams", options->beams, "of an encoder-decoder: search; default: 1")
           ->type_name("N");

@@ -65,6 +65,27 @@ bool is_llama(const GenerateOptions& options) {
   return model::model_kind(path) == model::ModelKind::kIntegerLlama;
 }
 
+namespace {
+
+/// A network that may propose tokens to that of `path`, whose tokeniser is `metadata`.
+model::IntegerLlama load_draft(const GenerateOptions& options, const model::IntegerLlama& llama,
+                               const std::string& metadata) {
+  if (model::model_kind(options.draft) != model::ModelKind::kIntegerLlama) {
+    throw hw::InputError("--draft: " + hw::printable(options.draft) +
+                         " is no Llama of integers, expected one");
+  }
+  model::IntegerLlama draft = model::load_integer_llama(options.draft);
+  if (draft.shape.vocabulary != llama.shape.vocabulary ||
+      model::network_tokeniser(options.draft) != metadata) {
+    throw hw::InputError("--draft: " + hw::printable(options.draft) +
+                         " has another vocabulary, expected that of " +
+                         hw::printable(options.model));
+  }
+  return draft;
+}
+
+}  // namespace
+
 int run_llama(const GenerateOptions& options) {
   refuse_ring_options(options);
   const std::string path = model::find_gpt_checkpoint(options.model);
@@ -112,6 +133,17 @@ int run_llama(const GenerateOptions& options) {
                                      llama.shape.vocabulary);
   }
   task.tokens = options.output_tokens.value_or(kDefaultTokens);
+  task.chunk = options.prompt_chunk.value_or(0);
+  std::optional<model::IntegerLlama> draft;
+  if (!options.draft.empty()) {
+    if (!options.outputs.empty()) {
+      throw hw::InputError("--draft: found --outputs too, expected one of them");
+    }
+    draft = load_draft(options, llama, metadata);
+    check_datapath(options.draft, machine, draft->datapath);
+    task.draft = &*draft;
+    task.draft_tokens = options.draft_tokens.value_or(kDraftTokens);
+  }
   task.check = options.check;
   task.wave = options.wave;
   task.keep_logits = !options.outputs.empty();

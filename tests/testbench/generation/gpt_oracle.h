@@ -21,8 +21,13 @@ class GptOracle {
   using Half = hw::Half;
   using Vector = std::vector<Half>;
 
-  explicit GptOracle(const model::Gpt& gpt, std::size_t depth = 64)
-      : gpt_(gpt), depth_(depth), head_(gpt.shape.head_width()), layers_(gpt.layers.size()) {}
+  /// Vectors and heads are filled up to whole registers and slices of `lanes`.
+  explicit GptOracle(const model::Gpt& gpt, std::size_t depth = 64, std::size_t lanes = 16)
+      : gpt_(gpt),
+        depth_(depth),
+        unit_(std::max(depth, lanes)),
+        head_(gpt.shape.head_width()),
+        layers_(gpt.layers.size()) {}
 
   /// After the next token.
   Vector logits(std::uint32_t token) {
@@ -37,8 +42,8 @@ class GptOracle {
       const Vector n = norm(x, layer.norm1);
       layers_[l].keys.push_back(turned(linear(n, layer.key)));
       layers_[l].values.push_back(linear(n, layer.value));
-      x = sum(x, linear_of_heads(attention(turned(linear(n, layer.query)), layers_[l]),
-                                 layer.proj));
+      x = sum(x,
+              linear_of_heads(attention(turned(linear(n, layer.query)), layers_[l]), layer.proj));
       x = sum(x, linear(hidden(norm(x, layer.norm2), layer), layer.fc2));
     }
     ++position_;
@@ -57,7 +62,9 @@ class GptOracle {
   };
 
   [[nodiscard]] bool is_llama() const { return gpt_.shape.llama.has_value(); }
-  [[nodiscard]] std::size_t padded_head() const { return (head_ + depth_ - 1) / depth_ * depth_; }
+  [[nodiscard]] std::size_t filled(std::size_t size) const {
+    return (size + unit_ - 1) / unit_ * unit_;
+  }
 
   [[nodiscard]] Half tree(Vector products) const {
     products.resize(depth_, hw::kHalfZero);
@@ -89,7 +96,7 @@ class GptOracle {
   }
   /// The inputs of each head fill registers of their own.
   [[nodiscard]] Vector linear_of_heads(const Vector& x, const model::HalfLinear& linear) const {
-    const std::size_t pad = padded_head();
+    const std::size_t pad = filled(head_);
     Vector padded(x.size() / head_ * pad, hw::kHalfZero);
     for (std::size_t i = 0; i < x.size(); ++i) padded[i / head_ * pad + i % head_] = x[i];
     Vector y(linear.outputs);
@@ -145,9 +152,9 @@ class GptOracle {
     const Half variance = hw::half_mul(total(squares), hw::to_half(1 / (n * scale * scale)));
     const Half inverse = hw::half_recip_sqrt(hw::half_add(variance, hw::to_half(1e-5)));
     for (std::size_t i = 0; i < x.size(); ++i) {
-      centred[i] = hw::half_add(
-          hw::half_mul(hw::half_mul(centred[i], inverse), parameters.weight[i]),
-          parameters.bias[i]);
+      centred[i] =
+          hw::half_add(hw::half_mul(hw::half_mul(centred[i], inverse), parameters.weight[i]),
+                       parameters.bias[i]);
     }
     return centred;
   }
@@ -155,7 +162,7 @@ class GptOracle {
   [[nodiscard]] Vector rms_norm(const Vector& x, const model::HalfNorm& parameters) const {
     const double n = static_cast<double>(x.size());
     Vector all = x;
-    all.resize((x.size() + depth_ - 1) / depth_ * depth_, hw::kHalfZero);
+    all.resize(filled(x.size()), hw::kHalfZero);
     all.push_back(hw::to_half(std::sqrt(n * gpt_.norm_epsilon)));
     Half peak = hw::kHalfZero;
     for (const Half value : all) {
@@ -166,8 +173,7 @@ class GptOracle {
       value = hw::half_mul(value, hw::half_recip(peak));
       squares.push_back(hw::half_mul(value, value));
     }
-    const Half inverse =
-        hw::half_recip_sqrt(hw::half_mul(total(squares), hw::to_half(1 / n)));
+    const Half inverse = hw::half_recip_sqrt(hw::half_mul(total(squares), hw::to_half(1 / n)));
     all.resize(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       all[i] = hw::half_mul(hw::half_mul(all[i], inverse), parameters.weight[i]);
@@ -215,7 +221,7 @@ class GptOracle {
   }
 
   const model::Gpt& gpt_;
-  const std::size_t depth_, head_;
+  const std::size_t depth_, unit_, head_;
   std::vector<Cache> layers_;
   std::size_t position_ = 0;
 };
