@@ -1,5 +1,6 @@
 #include "mapper/step_mapper.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -95,6 +96,8 @@ StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine,
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   choice_.forget_unused(kRemembered);
   const model::Graph graph = split_norms(step, machine_);
+  // Programs that came later may have added tensors, none of which is this one's.
+  placement_.tensors.resize(std::max(placement_.tensors.size(), graph.tensors.size()));
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "testbench/network/llama_programs.h"
 #include "testbench/network/llama_run.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/tensors.h"

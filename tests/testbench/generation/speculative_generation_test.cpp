@@ -67,7 +67,7 @@ void expect_same_text(const hw::Machine& machine, const model::IntegerLlama& lla
 TEST(Speculation, WritesTheTextThatTheNetworkWritesAlone) {
   test::Random random(13);
   Sums others, own;
-  for (int n = 0; n < 5; ++n) {
+  for (int n = 0; n < 3; ++n) {
     const hw::Machine machine = test::random_llama_machine(random);
     model::LlamaShape shape = test::random_llama_shape(random);
     const model::IntegerLlama llama = test::random_integer_llama(random, shape, machine.datapath);
@@ -86,7 +86,7 @@ TEST(Speculation, WritesTheTextThatTheNetworkWritesAlone) {
     if (HasFatalFailure()) FAIL() << n;
   }
   EXPECT_EQ(own.accepted, own.proposed) << "a network agrees with itself";
-  EXPECT_GT(own.accepted, 8U);
+  EXPECT_GT(own.accepted, 4U);
   EXPECT_LT(others.accepted, others.proposed / 2) << "and not with a stranger";
 }
 
