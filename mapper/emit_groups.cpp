@@ -89,15 +89,17 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   mapping.image.push_back(std::move(code));
   mapping.tensors = std::move(placement.tensors);
   mapping.shares = std::move(placement.shares);
-  const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20;
-  if (mapping.dram_bytes > available) {
-    const std::uint64_t mib = (mapping.dram_bytes + hw::kMib - 1) / hw::kMib;
-    throw hw::InputError("dram.mib = " + std::to_string(machine.dram.mib) + ": " + graph.name +
-                         " needs " + std::to_string(mib) + " MiB" +
-                         hw::memory_advice("dram.mib", mib));
-  }
-  hw::check_program(mapping.program, machine, available);
+  require_room(mapping, machine, graph.name);
+  hw::check_program(mapping.program, machine, std::uint64_t{machine.dram.mib} << 20);
   return mapping;
+}
+
+void require_room(const Mapping& mapping, const hw::Machine& machine, const std::string& network) {
+  if (mapping.dram_bytes <= std::uint64_t{machine.dram.mib} << 20) return;
+  const std::uint64_t mib = (mapping.dram_bytes + hw::kMib - 1) / hw::kMib;
+  throw hw::InputError("dram.mib = " + std::to_string(machine.dram.mib) + ": " + network +
+                       " needs " + std::to_string(mib) + " MiB" +
+                       hw::memory_advice("dram.mib", mib));
 }
 
 }  // namespace systole::mapper

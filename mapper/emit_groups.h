@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -18,5 +19,8 @@ namespace systole::mapper {
 [[nodiscard]] Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
                                   std::vector<Group> groups, const std::vector<Pipeline>& pipelines,
                                   Placement placement, PlanReplay expected, bool with_constants);
+
+/// Throws InputError that says how much DRAM a program with its data needs, if there is less.
+void require_room(const Mapping& mapping, const hw::Machine& machine, const std::string& network);
 
 }  // namespace systole::mapper

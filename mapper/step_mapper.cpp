@@ -1,5 +1,6 @@
 #include "mapper/step_mapper.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -17,9 +18,14 @@ namespace {
 /// Steps after which a shape does not come back: those of a decoder grow.
 constexpr std::uint64_t kRemembered = 8;
 
-/// The operands of a chain's stages, which are those of `nodes` in their order.
+/// The operands of a chain's stages, which are those of `nodes` in their order, and the columns
+/// that a mask keeps.
 void look_up_operands(BoundChain& chain, const std::vector<std::size_t>& nodes,
                       const model::Graph& graph) {
+  for (const std::size_t node : nodes) {
+    const std::uint32_t kept = graph.nodes[node].valid_cols();
+    if (kept != 0) chain.valid_cols = kept;
+  }
   std::size_t next = 0;
   for (model::View& view : chain.tensors) {
     while (graph.nodes[nodes.at(next)].second().tensor != view.tensor) ++next;
@@ -67,9 +73,31 @@ StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted)
       choice_(machine),
       choice_between_(machine) {}
 
+StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine,
+                       const StepMapper& other)
+    : StepMapper(graph, machine) {
+  const std::uint64_t begin = other.programs();
+  for (std::size_t id = 0; id < placement_.tensors.size(); ++id) {
+    Location& location = placement_.tensors[id];
+    if (location.place != Location::Place::kDram) continue;
+    // `other`'s graph had fewer tensors then.
+    const bool is_state = graph.tensors[id].kind == model::Tensor::Kind::kState;
+    const Location* const there =
+        is_state && id < other.placement_.tensors.size() ? &other.placement_.tensors[id] : nullptr;
+    if (there != nullptr && there->place == Location::Place::kDram) {
+      location = *there;
+    } else {
+      location.address += begin;
+    }
+  }
+  placement_.dram_end += begin;
+}
+
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   choice_.forget_unused(kRemembered);
   const model::Graph graph = split_norms(step, machine_);
+  // Programs that came later may have added tensors, none of which is this one's.
+  placement_.tensors.resize(std::max(placement_.tensors.size(), graph.tensors.size()));
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
@@ -101,6 +129,12 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
     throw std::logic_error("step mapper: the constants of " + graph.name + " have moved");
   }
   program_address_ = mapping.program_address;
+  if (programs_at_) {
+    hw::MemoryPiece& code = mapping.image.back();
+    code.address = mapping.program_address = *programs_at_;
+    mapping.dram_bytes = code.address + code.bytes.size();
+    require_room(mapping, machine_, graph.name);
+  }
   return mapping;
 }
 

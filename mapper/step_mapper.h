@@ -22,6 +22,17 @@ class StepMapper {
   /// `graph` is at the step with the largest views. Throws InputError as map_graph() does.
   StepMapper(const model::Graph& graph, const hw::Machine& machine);
 
+  /// The same for another program on the tensors of `other`'s graph, whose nodes may be others: a
+  /// state that `other` has is where it has it, all else that this program has in DRAM comes after
+  /// `other`'s constants, weights of both a second time. `other` has mapped a step. From then on
+  /// the programs of `other` have to be where those of this one are: place_programs().
+  StepMapper(const model::Graph& graph, const hw::Machine& machine, const StepMapper& other);
+
+  /// Where the programs of steps are, after all constants of the last map().
+  [[nodiscard]] std::uint64_t programs() const { return program_address_.value(); }
+  /// Has the programs at another address, from the next map() on.
+  void place_programs(std::uint64_t address) { programs_at_ = address; }
+
   /// The program of the step that `graph` computes, the same graph as that of the constructor.
   /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
   [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
@@ -42,6 +53,7 @@ class StepMapper {
   TilingChoice choice_, choice_between_;
   FixedTilings weights_;  ///< of groups with weights or parameters, as the first step has them
   std::optional<std::uint64_t> program_address_;  ///< after all constants
+  std::optional<std::uint64_t> programs_at_;      ///< elsewhere
 };
 
 }  // namespace systole::mapper

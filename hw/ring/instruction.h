@@ -16,7 +16,7 @@ inline constexpr std::size_t kScalars = 4096;
 
 /// Three classes: compute (matrix, vector), dma, router.
 enum class Opcode : std::uint8_t {
-  kConv1d,       ///< dst = src W + bias, then GELU if `gelu`
+  kConv1d,       ///< dst = src W + bias, then `function`
   kMaskedMm,     ///< scores of a head: src K^T x constant, masked; maximum to scalar `result`
   kMm,           ///< dst = src W: scores times V, or the output vocabulary
   kLoad,         ///< dst = second
@@ -27,13 +27,14 @@ enum class Opcode : std::uint8_t {
   kAccum,        ///< result = sum of src, x constant
   kAbsMax,       ///< result = largest magnitude of src, x constant
   kQuantise,     ///< dst = src x scalar, rounded to integers of 8 bits
+  kRotate,       ///< heads of src turned: src x cosines + src with pairs swapped x signed sines
   kRecip,        ///< result = 1 / scalar
   kRecipSqrt,    ///< result = 1 / sqrt(scalar + constant)
   kWriteKeys,    ///< rows of K to the cache
   kWriteValues,  ///< the same of V, transposed
   kSync,         ///< exchange with the other cores
 };
-inline constexpr std::size_t kOpcodes = 16;
+inline constexpr std::size_t kOpcodes = 17;
 
 /// Name in listings, "masked_mm".
 [[nodiscard]] std::string_view name_of(Opcode op);
@@ -68,6 +69,12 @@ inline constexpr std::size_t kPhases = 7;
 /// Where the second operand of a vector instruction comes from.
 enum class Second : std::uint8_t { kNone, kVector, kScalar, kConstant, kMemory };
 
+/// What the table behind the sums of a matrix instruction makes of them.
+enum class TableFunction : std::uint8_t { kNone, kGelu, kSilu };
+
+/// Name in listings, "gelu".
+[[nodiscard]] std::string_view name_of(TableFunction function);
+
 /// A product of a row of `k_tiles` x depth inputs with `slices` x lanes columns. Tiles of weights,
 /// [lanes][depth] FP16 each, are stored in blocks of `block` slices (the last may be smaller); in a
 /// block the slices of one K tile, then those of the next.
@@ -84,7 +91,7 @@ struct Instruction {
   Opcode op = Opcode::kAdd;
   Phase phase = Phase::kEmbedding;
   Second second = Second::kNone;
-  bool gelu = false;
+  TableFunction function = TableFunction::kNone;
   bool has_bias = false;       ///< at `memory`
   std::uint32_t rows = 1;      ///< of a Conv1d or an Mm: inputs that share the weights
   std::uint32_t pitch = 0;     ///< register elements between them
@@ -92,13 +99,15 @@ struct Instruction {
   std::uint32_t src = 0;       ///< register element
   std::uint32_t other = 0;     ///< register element or scalar: the second operand; of an int8
                                ///< product: scalar, the scale of the first row
-  std::uint32_t elements = 0;  ///< of a vector instruction; columns that count, of a masked product
+  std::uint32_t elements = 0;  ///< of a vector instruction; of one that turns or writes heads, of
+                               ///< each; columns that count, of a masked product
   std::uint32_t result = 0;    ///< scalar
-  std::uint32_t heads = 0;     ///< rows of keys or values, a register apart
+  std::uint32_t heads = 0;     ///< of a rotation, or rows of keys or values, one after the other
   std::uint32_t token = 0;     ///< place in the cache
   std::uint32_t exchange = 0;  ///< of the program's exchanges
   Half constant{0};
-  std::uint64_t memory = 0;        ///< address in DDR of bias or second operand, in HBM of a cache
+  std::uint64_t memory = 0;        ///< address in DDR of bias, second operand or an angle's cosines
+                                   ///< and sines, in HBM of a cache
   std::uint64_t scales = 0;        ///< of an int8 product: of its columns, in DDR
   std::uint64_t head_bytes = 0;    ///< from a head's cache to the next one's
   bool finds_largest = false;      ///< of an Mm: value and place of the largest to `winner`

@@ -11,7 +11,7 @@ void visit_fields(Visit&& visit, AnyInstruction& i) {
   visit("op", i.op);
   visit("phase", i.phase);
   visit("second", i.second);
-  visit("gelu", i.gelu);
+  visit("function", i.function);
   visit("has_bias", i.has_bias);
   visit("rows", i.rows);
   visit("pitch", i.pitch);

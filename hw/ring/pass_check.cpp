@@ -19,6 +19,7 @@ class InstructionCheck {
     if (static_cast<std::size_t>(i_.op) >= kOpcodes) return "found no opcode";
     require(static_cast<std::size_t>(i_.phase) < kPhases, "phase");
     require(i_.second <= Second::kMemory, "kind of second operand");
+    require(i_.function <= TableFunction::kSilu, "function");
     if (i_.op == Opcode::kSync) {
       require(i_.exchange < exchanges, "exchange");
     } else if (unit_of(i_.op) == Unit::kMatrix) {
@@ -29,6 +30,8 @@ class InstructionCheck {
       require(i_.second == Second::kScalar, "operand, expected a scalar");
       scalars("other", i_.other, 1);
       scalars("result", i_.result, 1);
+    } else if (i_.op == Opcode::kRotate) {
+      rotation();
     } else {
       vector();
     }
@@ -78,7 +81,9 @@ class InstructionCheck {
       memory("scales", limits_.ddr_bytes, i_.scales, columns * kHalfBytes);
       scalars("scale", i_.other, i_.rows);
     }
-    if (i_.gelu) registers("GELU", i_.dst + last_row, i_.elements);
+    if (i_.function != TableFunction::kNone) {
+      registers("function", i_.dst + last_row, i_.elements);
+    }
     if (i_.op == Opcode::kMaskedMm) {
       const std::uint64_t whole = (std::uint64_t{i_.elements} + depth_ - 1) / depth_ * depth_;
       registers("scores", i_.dst, whole);
@@ -90,12 +95,17 @@ class InstructionCheck {
     }
   }
 
-  void cache() {
+  /// Of whole registers, one after the other.
+  void heads() {
     counts("heads", i_.heads);
     counts("elements", i_.elements);
     require(i_.heads != 0 && i_.elements != 0, "number of heads or elements");
     require(i_.elements % depth_ == 0, "head, expected whole registers");
     require(i_.src % depth_ == 0, "register: source");
+  }
+
+  void cache() {
+    heads();
     if (!problem_.empty()) return;
     const bool keys = i_.op == Opcode::kWriteKeys;
     const std::uint64_t together = keys ? machine_.matrix.lanes : depth_;
@@ -106,6 +116,16 @@ class InstructionCheck {
     if (!problem_.empty()) return;
     memory("cache", limits_.hbm_bytes, i_.memory + std::uint64_t{i_.heads - 1} * i_.head_bytes,
            (i_.token / together + 1) * block);
+  }
+
+  void rotation() {
+    heads();
+    require(i_.second == Second::kMemory, "operand, expected cosines and sines in memory");
+    require(i_.dst % depth_ == 0, "register: begin");
+    if (!problem_.empty()) return;
+    registers("source", i_.src, std::uint64_t{i_.heads} * i_.elements);
+    registers("destination", i_.dst, std::uint64_t{i_.heads} * i_.elements);
+    memory("cosines and sines", limits_.ddr_bytes, i_.memory, 2 * i_.elements * kHalfBytes);
   }
 
   void vector() {

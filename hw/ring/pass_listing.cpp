@@ -28,6 +28,10 @@ class InstructionLine {
     if (second == Second::kNone) return;
     put(name, name_of(second));
   }
+  void operator()(const char* name, TableFunction function) {
+    if (function == TableFunction::kNone) return;
+    put(name, name_of(function));
+  }
   void operator()(const char* name, bool flag) {
     if (flag) text_ += std::string(" ") + name;
   }

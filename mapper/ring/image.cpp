@@ -139,17 +139,33 @@ void write_vector(std::vector<Half>& memory, std::uint64_t address, const std::v
   }
 }
 
+/// Pair i of a head turns by the position times base^(-2 i / head width).
+void write_llama_tables(std::vector<Half>& memory, const DdrLayout& ddr, const model::Gpt& gpt,
+                        const Sizes& sizes) {
+  const model::LlamaShape& shape = *gpt.shape.llama;
+  Half* out = memory.data() + ddr.rotations / kHalfBytes;
+  for (std::uint32_t position = 0; position < ddr.rotated; ++position, out += 2 * sizes.head) {
+    for (std::uint32_t i = 0; i < shape.head_width; ++i) {
+      const double angle = position * std::pow(shape.rope_base, -2.0 * (i / 2) / shape.head_width);
+      out[i] = hw::to_half(std::cos(angle));
+      out[sizes.head + i] = hw::to_half(i % 2 == 0 ? -std::sin(angle) : std::sin(angle));
+    }
+  }
+  memory[ddr.epsilon / kHalfBytes] = hw::to_half(std::sqrt(shape.width * gpt.norm_epsilon));
+}
+
 }  // namespace
 
 std::vector<Half> hbm_image(const model::Gpt& gpt, const hw::Machine& machine,
                             const CoreLayout& layout) {
   const Sizes sizes(gpt.shape, machine);
   const auto& shape = gpt.shape.encoder;
-  const Heads heads{shape.width / shape.heads, sizes.head};
+  const Heads heads{gpt.shape.head_width(), sizes.head};
   const Plain width{shape.width}, hidden{shape.hidden};
   const bool reduces = machine.ring.collective == hw::dfx::Collective::kAllReduce;
   const std::uint32_t lanes = sizes.columns;
   const std::uint32_t own_head = layout.part.heads.begin * sizes.head;
+  const std::uint32_t own_kv = layout.part.kv.begin * sizes.head;
   const std::uint32_t own_hidden = layout.part.hidden.begin * lanes;
   const std::uint32_t own_width = reduces ? 0 : layout.part.projected.begin * lanes;
   // Where sums are exchanged, inputs of other cores count for nothing.
@@ -164,11 +180,14 @@ std::vector<Half> hbm_image(const model::Gpt& gpt, const hw::Machine& machine,
   for (std::size_t i = 0; i < gpt.layers.size(); ++i) {
     const model::GptLayer& layer = gpt.layers[i];
     const HbmLayout::Layer& at = layout.hbm.layers[i];
-    write_linear(memory, machine, at.value, layer.value, width, 0, heads, own_head);
-    write_linear(memory, machine, at.key, layer.key, width, 0, heads, own_head);
+    write_linear(memory, machine, at.value, layer.value, width, 0, heads, own_kv);
+    write_linear(memory, machine, at.key, layer.key, width, 0, heads, own_kv);
     write_linear(memory, machine, at.query, layer.query, width, 0, heads, own_head);
     write_linear(memory, machine, at.projection, layer.proj, part_of_heads, reduces ? own_head : 0,
                  width, own_width);
+    if (gpt.shape.llama) {
+      write_linear(memory, machine, at.gate, layer.gate, width, 0, hidden, own_hidden);
+    }
     write_linear(memory, machine, at.hidden, layer.fc1, width, 0, hidden, own_hidden);
     if (reduces) {
       write_linear(memory, machine, at.output, layer.fc2, part_of_hidden, own_hidden, width, 0);
@@ -184,7 +203,7 @@ std::vector<Half> ddr_image(const model::Gpt& gpt, const hw::Machine& machine,
                             const CoreLayout& layout) {
   const Sizes sizes(gpt.shape, machine);
   const auto& shape = gpt.shape.encoder;
-  const Heads heads{shape.width / shape.heads, sizes.head};
+  const Heads heads{gpt.shape.head_width(), sizes.head};
   const Plain width{shape.width}, hidden{shape.hidden};
   const DdrLayout& ddr = layout.ddr;
   std::vector<Half> memory(ddr.bytes / kHalfBytes, Half{0});
@@ -199,22 +218,29 @@ std::vector<Half> ddr_image(const model::Gpt& gpt, const hw::Machine& machine,
   };
   const auto norm = [&](std::uint64_t address, const HalfNorm& parameters) {
     write_vector(memory, address, parameters.weight, width, sizes.width);
+    if (parameters.bias.empty()) return;
     write_vector(memory, address + sizes.width * kHalfBytes, parameters.bias, width, sizes.width);
+  };
+  const auto bias = [&](std::uint64_t address, const HalfLinear& layer, auto places,
+                        std::uint32_t padded) {
+    if (!layer.bias.empty()) write_vector(memory, address, layer.bias, places, padded);
   };
   rows(ddr.words, gpt.word);
   rows(ddr.positions, gpt.position);
+  if (gpt.shape.llama) write_llama_tables(memory, ddr, gpt, sizes);
+  const std::uint32_t all_heads = shape.heads * sizes.head;
+  const std::uint32_t all_kv = gpt.shape.kv_heads() * sizes.head;
   for (std::size_t i = 0; i < gpt.layers.size(); ++i) {
     const model::GptLayer& layer = gpt.layers[i];
     const DdrLayout::Layer& at = ddr.layers[i];
     norm(at.norm1, layer.norm1);
     norm(at.norm2, layer.norm2);
-    const std::uint32_t all_heads = shape.heads * sizes.head;
-    write_vector(memory, at.value_bias, layer.value.bias, heads, all_heads);
-    write_vector(memory, at.key_bias, layer.key.bias, heads, all_heads);
-    write_vector(memory, at.query_bias, layer.query.bias, heads, all_heads);
-    write_vector(memory, at.projection_bias, layer.proj.bias, width, sizes.width);
-    write_vector(memory, at.hidden_bias, layer.fc1.bias, hidden, sizes.hidden);
-    write_vector(memory, at.output_bias, layer.fc2.bias, width, sizes.width);
+    bias(at.value_bias, layer.value, heads, all_kv);
+    bias(at.key_bias, layer.key, heads, all_kv);
+    bias(at.query_bias, layer.query, heads, all_heads);
+    bias(at.projection_bias, layer.proj, width, sizes.width);
+    bias(at.hidden_bias, layer.fc1, hidden, sizes.hidden);
+    bias(at.output_bias, layer.fc2, width, sizes.width);
   }
   norm(ddr.norm, gpt.norm);
   if (machine.matrix.format == hw::dfx::Format::kInt8) {
@@ -222,14 +248,14 @@ std::vector<Half> ddr_image(const model::Gpt& gpt, const hw::Machine& machine,
                             std::uint32_t padded) {
       write_vector(memory, address, weights.scales(), places, padded);
     };
-    const std::uint32_t all_heads = shape.heads * sizes.head;
     for (std::size_t i = 0; i < gpt.layers.size(); ++i) {
       const model::GptLayer& layer = gpt.layers[i];
       const DdrLayout::Layer& at = ddr.layers[i];
-      scales(at.value_scales, Weights(layer.value), heads, all_heads);
-      scales(at.key_scales, Weights(layer.key), heads, all_heads);
+      scales(at.value_scales, Weights(layer.value), heads, all_kv);
+      scales(at.key_scales, Weights(layer.key), heads, all_kv);
       scales(at.query_scales, Weights(layer.query), heads, all_heads);
       scales(at.projection_scales, Weights(layer.proj), width, sizes.width);
+      if (gpt.shape.llama) scales(at.gate_scales, Weights(layer.gate), hidden, sizes.hidden);
       scales(at.hidden_scales, Weights(layer.fc1), hidden, sizes.hidden);
       scales(at.output_scales, Weights(layer.fc2), width, sizes.width);
     }

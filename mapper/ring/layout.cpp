@@ -47,35 +47,49 @@ MatrixOperand take_matrix(Allocator& memory, const hw::Machine& machine, std::ui
   return matrix;
 }
 
-DdrLayout lay_out_ddr(const TextShape& shape, const hw::Machine& machine, const Sizes& sizes,
+DdrLayout lay_out_ddr(const GptShape& shape, const hw::Machine& machine, const Sizes& sizes,
                       const Part& part) {
   Allocator memory(64);
   DdrLayout ddr;
   const auto vector = [&](std::uint64_t elements) { return memory.take(elements * kHalfBytes); };
   ddr.words = vector(std::uint64_t{shape.vocabulary} * sizes.width);
-  ddr.positions = vector(std::uint64_t{shape.positions} * sizes.width);
+  const bool gpt2 = !shape.llama;
+  const std::uint64_t norm = (gpt2 ? 2 : 1) * std::uint64_t{sizes.width};
+  const auto bias = [&](bool there, std::uint64_t elements) {
+    return there ? vector(elements) : 0;
+  };
+  if (gpt2) {
+    ddr.positions = vector(std::uint64_t{shape.positions} * sizes.width);
+  } else {
+    ddr.rotated = shape.positions;
+    ddr.rotations = vector(std::uint64_t{shape.positions} * 2 * sizes.head);
+    ddr.epsilon = vector(sizes.depth);
+  }
+  const bool biased = gpt2 || shape.llama->qkv_bias;
   const std::uint64_t heads = std::uint64_t{shape.encoder.heads} * sizes.head;
+  const std::uint64_t shared = std::uint64_t{shape.kv_heads()} * sizes.head;
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
     DdrLayout::Layer layer{};
-    layer.norm1 = vector(2 * sizes.width);
-    layer.norm2 = vector(2 * sizes.width);
-    layer.value_bias = vector(heads);
-    layer.key_bias = vector(heads);
-    layer.query_bias = vector(heads);
-    layer.projection_bias = vector(sizes.width);
-    layer.hidden_bias = vector(sizes.hidden);
-    layer.output_bias = vector(sizes.width);
+    layer.norm1 = vector(norm);
+    layer.norm2 = vector(norm);
+    layer.value_bias = bias(biased, shared);
+    layer.key_bias = bias(biased, shared);
+    layer.query_bias = bias(biased, heads);
+    layer.projection_bias = bias(gpt2, sizes.width);
+    layer.hidden_bias = bias(gpt2, sizes.hidden);
+    layer.output_bias = bias(gpt2, sizes.width);
     if (machine.matrix.format == Format::kInt8) {
-      layer.value_scales = vector(heads);
-      layer.key_scales = vector(heads);
+      layer.value_scales = vector(shared);
+      layer.key_scales = vector(shared);
       layer.query_scales = vector(heads);
       layer.projection_scales = vector(sizes.width);
+      if (!gpt2) layer.gate_scales = vector(sizes.hidden);
       layer.hidden_scales = vector(sizes.hidden);
       layer.output_scales = vector(sizes.width);
     }
     ddr.layers.push_back(layer);
   }
-  ddr.norm = vector(2 * sizes.width);
+  ddr.norm = vector(norm);
   if (machine.matrix.format == Format::kInt8) ddr.lm_head_scales = vector(sizes.vocabulary);
   if (machine.dfx.lm_head == Placement::kDdr) {
     ddr.lm_head = memory.used();
@@ -85,13 +99,13 @@ DdrLayout lay_out_ddr(const TextShape& shape, const hw::Machine& machine, const 
   return ddr;
 }
 
-HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const Sizes& sizes,
+HbmLayout lay_out_hbm(const GptShape& shape, const hw::Machine& machine, const Sizes& sizes,
                       const Part& part, std::uint32_t texts) {
   // A tile is a beat of all channels, so rows of weights are read whole.
   Allocator memory(std::uint64_t{machine.hbm.channels} * machine.hbm.port_bytes);
   HbmLayout hbm;
   const std::uint32_t head_slices = sizes.head / sizes.columns;
-  const std::uint32_t own_heads = part.heads.size();
+  const std::uint32_t own_heads = part.heads.size(), own_kv = part.kv.size();
   const bool reduces = machine.ring.collective == Collective::kAllReduce;
   const std::uint32_t all_slices = sizes.width / sizes.columns;
   const auto matrix = [&](std::uint32_t inputs, std::uint32_t slices) {
@@ -101,12 +115,13 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
     HbmLayout::Layer& layer = hbm.layers.emplace_back();
     if (i < part.layers.begin || i >= part.layers.end) continue;
-    layer.value = matrix(sizes.width, own_heads * head_slices);
-    layer.key = matrix(sizes.width, own_heads * head_slices);
+    layer.value = matrix(sizes.width, own_kv * head_slices);
+    layer.key = matrix(sizes.width, own_kv * head_slices);
     layer.query = matrix(sizes.width, own_heads * head_slices);
     // A core without heads, or without slices of the hidden layer, adds nothing but zeros.
     layer.projection = reduces ? matrix(std::max(own_heads, 1U) * sizes.head, all_slices)
                                : matrix(shape.encoder.heads * sizes.head, part.projected.size());
+    if (shape.llama) layer.gate = matrix(sizes.width, part.hidden.size());
     layer.hidden = matrix(sizes.width, part.hidden.size());
     layer.output =
         reduces ? matrix(round_up(std::max(part.hidden.size(), 1U) * sizes.columns, sizes.depth),
@@ -116,7 +131,7 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
   hbm.lm_head = machine.dfx.lm_head == Placement::kHbm ? matrix(sizes.width, part.vocabulary.size())
                                                        : MatrixOperand{};
   hbm.weight_bytes = memory.used();
-  hbm.text_bytes = hbm.head_bytes * own_heads;
+  hbm.text_bytes = hbm.head_bytes * own_kv;
   for (std::uint32_t i = part.layers.begin; i < part.layers.end; ++i) {
     hbm.layers[i].keys = memory.take(hbm.text_bytes * texts);
     hbm.layers[i].values = memory.take(hbm.text_bytes * texts);
@@ -126,10 +141,11 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
 }
 
 /// Layers of a core of a pipeline: cuts where so many cores have had their share of all weights.
-Range stage_layers(const TextShape& shape, const Sizes& sizes, std::uint32_t cores,
+Range stage_layers(const GptShape& shape, const Sizes& sizes, std::uint32_t cores,
                    std::uint32_t core) {
   const double width = sizes.width;
-  const double layer = width * (4.0 * shape.encoder.heads * sizes.head + 2.0 * sizes.hidden);
+  const double heads = 2.0 * shape.encoder.heads + 2.0 * shape.kv_heads();
+  const double layer = width * (heads * sizes.head + (shape.llama ? 3.0 : 2.0) * sizes.hidden);
   const double head = width * sizes.vocabulary;
   const double all = layer * shape.encoder.layers + head;
   const auto cut = [&](std::uint32_t i) {
@@ -151,22 +167,24 @@ void require_room(const char* memory, std::uint64_t needed, std::uint64_t mib, s
 
 }  // namespace
 
-Sizes::Sizes(const TextShape& shape, const hw::Machine& machine)
+Sizes::Sizes(const GptShape& shape, const hw::Machine& machine)
     : depth(machine.matrix.depth),
       lanes(machine.matrix.lanes),
       columns(machine.matrix.columns()),
       width(round_up(shape.encoder.width, std::max(depth, columns))),
-      head(round_up(shape.encoder.width / shape.encoder.heads, std::max(depth, columns))),
+      head(round_up(shape.head_width(), std::max(depth, columns))),
       hidden(round_up(shape.encoder.hidden, std::max(depth, columns))),
       context(round_up(shape.positions, std::max(depth, lanes))),
-      vocabulary(round_up(shape.vocabulary, columns)) {}
+      vocabulary(round_up(shape.vocabulary, columns)),
+      hidden_unit(shape.llama ? std::max(depth, columns) : columns) {}
 
-Part::Part(const TextShape& shape, const hw::Machine& machine, std::uint32_t core) {
+Part::Part(const GptShape& shape, const hw::Machine& machine, std::uint32_t core) {
   const Sizes sizes(shape, machine);
   const std::uint32_t cores = machine.dfx.cores;
   if (machine.dfx.parallelism == hw::dfx::Parallelism::kPipelined) {
     layers = stage_layers(shape, sizes, cores, core);
     heads = {0, shape.encoder.heads};
+    kv = {0, shape.kv_heads()};
     projected = {0, sizes.width / sizes.columns};
     hidden = {0, sizes.hidden / sizes.columns};
     vocabulary = {0, core + 1 == cores ? sizes.vocabulary / sizes.columns : 0};
@@ -174,12 +192,16 @@ Part::Part(const TextShape& shape, const hw::Machine& machine, std::uint32_t cor
   }
   layers = {0, shape.encoder.layers};
   heads = split(shape.encoder.heads, cores, core);
+  const std::uint32_t first = heads.begin / shape.group();
+  kv = {first, heads.size() == 0 ? first : ceil_div(heads.end, shape.group())};
   projected = split(sizes.width / sizes.columns, cores, core);
-  hidden = split(sizes.hidden / sizes.columns, cores, core);
+  const Range units = split(sizes.hidden / sizes.hidden_unit, cores, core);
+  const std::uint32_t slices = sizes.hidden_unit / sizes.columns;
+  hidden = {units.begin * slices, units.end * slices};
   vocabulary = split(sizes.vocabulary / sizes.columns, cores, core);
 }
 
-CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine, std::uint32_t core,
+CoreLayout lay_out(const GptShape& shape, const hw::Machine& machine, std::uint32_t core,
                    std::uint32_t texts) {
   const Sizes sizes(shape, machine);
   if (sizes.head > machine.matrix.partial_sums * sizes.lanes) {

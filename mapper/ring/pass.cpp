@@ -13,7 +13,7 @@ using hw::dfx::Batching;
 using hw::dfx::Collective;
 using hw::dfx::Prefill;
 
-PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::uint32_t core,
+PassMaker::PassMaker(const GptShape& shape, const hw::Machine& machine, std::uint32_t core,
                      std::uint32_t texts)
     : shape_(shape),
       machine_(machine),
@@ -28,16 +28,18 @@ PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::ui
     return at;
   };
   const std::uint32_t own = std::max(layout_.part.heads.size(), 1U);
-  registers_.stream = take(sizes_.width);
-  registers_.normalised = take(sizes_.width);
-  registers_.scratch = take(sizes_.width);
-  registers_.value = take(own * sizes_.head);
-  registers_.key = take(own * sizes_.head);
+  const std::uint32_t own_kv = std::max(layout_.part.kv.size(), 1U);
+  registers_.stream = take(sizes_.stream(shape));
+  registers_.normalised = take(sizes_.stream(shape));
+  registers_.scratch = take(sizes_.stream(shape));
+  registers_.value = take(own_kv * sizes_.head);
+  registers_.key = take(own_kv * sizes_.head);
   registers_.query = take(own * sizes_.head);
   registers_.scores = take(own * sizes_.context);
   registers_.attended = take(shape.encoder.heads * sizes_.head);
   registers_.projected = take(sizes_.width);
   registers_.hidden = take(sizes_.hidden);
+  if (shape.llama) registers_.gate = take(layout_.part.hidden.size() * sizes_.columns);
   if (is_pipelined()) registers_.handed = take(machine.dfx.cores * sizes_.width);
   place_logits(next);
 
@@ -49,7 +51,8 @@ PassMaker::PassMaker(const TextShape& shape, const hw::Machine& machine, std::ui
                            false};
   exchanges_[kProjected] = {registers_.projected, bounds(slices, cores, sizes_.columns), sums};
   exchanges_[kHidden] = {registers_.hidden,
-                         bounds(sizes_.hidden / sizes_.columns, cores, sizes_.columns), false};
+                         bounds(sizes_.hidden / sizes_.hidden_unit, cores, sizes_.hidden_unit),
+                         false};
   exchanges_[kOutput] = exchanges_[kProjected];
 }
 

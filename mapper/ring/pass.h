@@ -14,7 +14,7 @@ using hw::dfx::Pass;
 
 /// Where the vectors of a row are in the register file, by element.
 struct Registers {
-  std::uint32_t stream;      ///< residual stream
+  std::uint32_t stream;      ///< residual stream; of a Llama the root of epsilon after it
   std::uint32_t normalised;  ///< and what becomes of it
   std::uint32_t scratch;
   std::uint32_t value, key, query;  ///< of the core's heads
@@ -22,6 +22,7 @@ struct Registers {
   std::uint32_t attended;           ///< of all heads
   std::uint32_t projected;
   std::uint32_t hidden;
+  std::uint32_t gate;     ///< of a Llama: of the core's part of the hidden layer
   std::uint32_t pitch;    ///< elements from one row to the next
   std::uint32_t logits;   ///< of the core's part of the vocabulary
   std::uint32_t winners;  ///< a register of each core: its largest logit, and which it is
@@ -42,7 +43,7 @@ class PassMaker {
  public:
   /// `texts`: that are generated side by side. Throws InputError if the network does not fit the
   /// machine.
-  PassMaker(const TextShape& shape, const hw::Machine& machine, std::uint32_t core,
+  PassMaker(const GptShape& shape, const hw::Machine& machine, std::uint32_t core,
             std::uint32_t texts = 1);
 
   /// Of as many tokens as max_rows() at most, those of a text in the order of their positions. Rows
@@ -64,6 +65,7 @@ class PassMaker {
 
  private:
   friend class PassWriter;
+  friend class RowWriter;
 
   [[nodiscard]] bool is_pipelined() const {
     return machine_.dfx.parallelism == hw::dfx::Parallelism::kPipelined;
@@ -71,7 +73,7 @@ class PassMaker {
   /// Registers of logits and winners, and how many rows there can be. `next`: the first free one.
   void place_logits(std::uint32_t next);
 
-  const TextShape shape_;
+  const GptShape shape_;
   const hw::Machine machine_;
   const std::uint32_t core_, texts_;
   const Sizes sizes_;

@@ -13,7 +13,6 @@
 #include "model/graph/graph_builder.h"
 #include "model/graph/reference.h"
 #include "model/graph/stages.h"
-#include "model/graph/valid_keys.h"
 
 namespace systole::model {
 namespace {
@@ -31,7 +30,8 @@ std::string cache_name(std::size_t layer, std::uint32_t sequence) {
 
 class LlamaBlocks {
  public:
-  /// `cache`: rows of a cache, for one token of each sequence; 0: all `length` tokens at once.
+  /// `cache`: rows of a cache, for one token of each sequence, or `length` of one; 0: all `length`
+  /// tokens at once.
   /// `every`: logits of all rows, else of the last one of each sequence.
   LlamaBlocks(const IntegerLlama& llama, std::uint32_t sequences, std::uint32_t length,
               std::uint32_t cache, bool every = false, const Routing& routing = {})
@@ -104,7 +104,15 @@ class LlamaBlocks {
         data.push_back(static_cast<std::uint8_t>(word >> 8U));
       }
     }
-    rope_ = cache_ == 0 ? view : rows_of_part(view, positions - 1, positions);
+    rope_ = cache_ == 0    ? view
+            : length_ == 1 ? rows_of_part(view, positions - 1, positions)
+                           : first_rows(view);
+  }
+
+  /// Of a cache or its table, for a chunk.
+  [[nodiscard]] View first_rows(View view) const {
+    view.rows = length_;
+    return view;
   }
 
   /// Pushes the scores of keys before the window below all others.
@@ -220,8 +228,9 @@ class LlamaBlocks {
             add(cache_name(index, s), cache_, 2 * kv, hw::DType::kS8, Tensor::Kind::kState));
       }
       // Several sequences have a row each in their own caches: they take it from here.
-      const View now = sequences_ == 1 ? rows_of_part(caches[0], cache_ - 1, cache_)
-                                       : add(prefix + "kv", rows_at_hand, 2 * kv, hw::DType::kS8);
+      const View now = length_ != 1      ? first_rows(caches[0])
+                       : sequences_ == 1 ? rows_of_part(caches[0], cache_ - 1, cache_)
+                                         : add(prefix + "kv", rows_at_hand, 2 * kv, hw::DType::kS8);
       key = columns_of(now, 0, kv);
       value = columns_of(now, kv, kv);
     }
@@ -335,17 +344,11 @@ Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions
   return graph;
 }
 
-void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token) {
-  const std::uint32_t keys = shape.window == 0 ? token + 1 : std::min(token + 1, shape.window);
-  attend_to_keys(graph, keys);
-  for (Node& node : graph.nodes) {
-    if (graph.tensors[node.out.tensor].kind == Tensor::Kind::kState) node.out.row = token;
-    if (node.is(hw::StageOp::kRope)) node.stage()->tensor.row = token * node.out.rows;
-    if (Product* const product = node.product()) {
-      const bool cached = graph.tensors[product->b.tensor].kind == Tensor::Kind::kState;
-      if (cached) product->b.row = token + 1 - keys;
-    }
-  }
+Graph make_llama_chunk_graph(const IntegerLlama& llama, std::uint32_t positions,
+                             std::uint32_t chunk, bool every) {
+  Graph graph = LlamaBlocks(llama, 1, chunk, positions, every).run();
+  move_llama_to_chunk(graph, 0, chunk);
+  return graph;
 }
 
 void fill_llama_caches(Graph& graph, const IntegerLlama& llama, std::uint32_t tokens,

@@ -91,7 +91,7 @@ class LlamaMlps {
       ones.rows = 1;
       ones.cols = llama_.shape.hidden;
       ones.kind = Tensor::Kind::kConstant;
-      ones.data.assign(llama_.shape.hidden, 1);
+      ones.data = std::vector<std::uint8_t>(llama_.shape.hidden, 1);
       ones_ = builder_.whole(builder_.add_tensor(std::move(ones)));
     }
     return builder_.stage(name + ".clamp", builder_.matmul(name, share, ones_, false),

@@ -51,27 +51,28 @@ GptLayer read_layer(CheckpointReader& reader, const Gpt2Names::Layer& names,
   return layer;
 }
 
-std::vector<hw::Half> halves(const NetworkFile& file, const std::vector<double>& values) {
+template <typename Real>
+std::vector<hw::Half> halves(const std::string& path, const std::vector<Real>& values) {
   std::vector<hw::Half> rounded(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     rounded[i] = hw::to_half(values[i]);
     if ((rounded[i].bits & hw::kHalfMagnitude) < hw::kHalfInfinity.bits) continue;
-    throw hw::InputError(hw::printable(file.path()) + ": a constant is " +
-                         std::to_string(values[i]) +
+    throw hw::InputError(hw::printable(path) + ": a constant is " + std::to_string(values[i]) +
                          ", expected at most 65504, the largest number of FP16");
   }
   return rounded;
 }
 
-HalfNorm halves(const NetworkFile& file, const FloatNorm& norm) {
-  return {halves(file, norm.weight), halves(file, norm.bias)};
+HalfNorm halves(const std::string& path, const FloatNorm& norm) {
+  return {halves(path, norm.weight), halves(path, norm.bias)};
 }
 
-/// Stored by input, as GPT-2's Conv1D has it.
-HalfLinear halves(const NetworkFile& file, const FloatLinear& layer) {
-  const std::vector<hw::Half> weight = halves(file, layer.weight);
+/// Of a FloatLinear or a LlamaLinear. Stored by input, as GPT-2's Conv1D has it.
+template <typename Linear>
+HalfLinear half_linear(const std::string& path, const Linear& layer) {
+  const std::vector<hw::Half> weight = halves(path, layer.weight);
   HalfLinear half{layer.inputs, layer.outputs, std::vector<hw::Half>(weight.size()),
-                  halves(file, layer.bias)};
+                  halves(path, layer.bias)};
   for (std::size_t o = 0; o < layer.outputs; ++o) {
     for (std::size_t i = 0; i < layer.inputs; ++i) {
       half.weight[i * layer.outputs + o] = weight[o * layer.inputs + i];
@@ -81,39 +82,68 @@ HalfLinear halves(const NetworkFile& file, const FloatLinear& layer) {
 }
 
 Gpt read_gpt_network(const NetworkFile& file) {
+  const std::string& path = file.path();
   const TextWithHead network = read_text_checkpoint(file);
   const TextCheckpoint& text = network.text;
   const EncoderShape& encoder = text.shape.encoder;
   if (encoder.post_norm || !encoder.causal || text.gelu != GeluForm::kTanh ||
       text.norm_epsilon != kGpt2NormEpsilon || text.shape.token_types != 0) {
-    throw hw::InputError(hw::printable(file.path()) +
+    throw hw::InputError(hw::printable(path) +
                          ": expected GPT-2: causal pre-norm blocks, \"tanh\" gelus, epsilon 1e-05, "
                          "no token types");
   }
   Gpt gpt;
-  gpt.name = file.path();
+  gpt.name = path;
   gpt.shape = text.shape;
-  gpt.word = halves(file, text.word);
-  gpt.position = halves(file, text.position);
+  gpt.word = halves(path, text.word);
+  gpt.position = halves(path, text.position);
   const std::uint32_t width = encoder.width;
   for (const FloatBlock& block : text.blocks) {
-    const HalfLinear qkv = halves(file, block.qkv);
-    gpt.layers.push_back({halves(file, block.norm1), some_outputs(qkv, 0, width),
+    const HalfLinear qkv = half_linear(path, block.qkv);
+    gpt.layers.push_back({halves(path, block.norm1), some_outputs(qkv, 0, width),
                           some_outputs(qkv, width, width), some_outputs(qkv, 2 * width, width),
-                          halves(file, block.proj), halves(file, block.norm2),
-                          halves(file, block.fc1), halves(file, block.fc2)});
+                          half_linear(path, block.proj), halves(path, block.norm2), HalfLinear(),
+                          half_linear(path, block.fc1), half_linear(path, block.fc2)});
   }
-  gpt.norm = halves(file, text.norm);
-  gpt.untied = halves(file, network.head);
+  gpt.norm = halves(path, text.norm);
+  gpt.untied = halves(path, network.head);
   if (gpt.untied == gpt.word) gpt.untied.clear();
   return gpt;
 }
 
 }  // namespace
 
+Gpt make_gpt(const LlamaCheckpoint& llama) {
+  const std::string& path = llama.path;
+  Gpt gpt;
+  gpt.name = llama.name;
+  gpt.shape = GptShape(llama.shape);
+  gpt.norm_epsilon = llama.norm_epsilon;
+  gpt.word = halves(path, llama.word);
+  for (const FloatLlamaBlock& block : llama.blocks) {
+    GptLayer& layer = gpt.layers.emplace_back();
+    layer.norm1.weight = halves(path, block.norm1);
+    layer.query = half_linear(path, block.query);
+    layer.key = half_linear(path, block.key);
+    layer.value = half_linear(path, block.value);
+    layer.proj = half_linear(path, block.proj);
+    layer.norm2.weight = halves(path, block.norm2);
+    layer.gate = half_linear(path, block.gate);
+    layer.fc1 = half_linear(path, block.up);
+    layer.fc2 = half_linear(path, block.down);
+  }
+  gpt.norm.weight = halves(path, llama.norm);
+  if (!llama.shape.tied) gpt.untied = halves(path, llama.output.weight);
+  return gpt;
+}
+
 Gpt load_gpt(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
-  if (is_network_file(file)) return read_gpt_network(NetworkFile(file));
+  if (is_network_file(file)) {
+    const NetworkFile network(file);
+    return is_llama(network.document()) ? make_gpt(read_llama_checkpoint(network))
+                                        : read_gpt_network(network);
+  }
   const CheckpointFamily family = checkpoint_family(file);
   if (family.names != CheckpointNames::kGpt2) {
     throw hw::InputError(hw::printable(path) + ": names of " + family_name(family.names) +

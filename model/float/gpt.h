@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "hw/number/half.h"
+#include "model/checkpoint/llama_checkpoint.h"
 #include "model/checkpoint/text_checkpoint.h"
+#include "model/metadata/gpt_shape.h"
 
-/// GPT-2 in FP16, with its output vocabulary: what machines for generating text compute.
+/// GPT-2 or a Llama in FP16, with its output vocabulary: what machines for generating text compute.
 namespace systole::model {
 
 /// y = x W + bias.
@@ -16,29 +18,30 @@ struct HalfLinear {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
   std::vector<hw::Half> weight;  ///< [inputs, outputs], as GPT-2's Conv1D has it
-  std::vector<hw::Half> bias;    ///< [outputs]
+  std::vector<hw::Half> bias;    ///< [outputs], or empty: none
 };
 
 struct HalfNorm {
   std::vector<hw::Half> weight;  ///< [width]
-  std::vector<hw::Half> bias;    ///< [width]
+  std::vector<hw::Half> bias;    ///< [width]; empty: an RMSNorm
 };
 
-/// Width to width; head h has the columns from h * head_width.
+/// Width to heads; head h has the columns from h * head_width.
 struct GptLayer {
   HalfNorm norm1;
   HalfLinear query, key, value, proj;
   HalfNorm norm2;
-  HalfLinear fc1;  ///< width to hidden, then tanh GELU
-  HalfLinear fc2;  ///< hidden to width
+  HalfLinear gate;  ///< of a Llama: width to hidden, then SiLU, then times fc1
+  HalfLinear fc1;   ///< width to hidden; of GPT-2, then tanh GELU
+  HalfLinear fc2;   ///< hidden to width
 };
 
 struct Gpt {
-  std::string name;  ///< path of the checkpoint, or of the shape
-  TextShape shape;   ///< pre-norm and causal; `positions` is the context
-  double norm_epsilon = kGpt2NormEpsilon;
-  std::vector<hw::Half> word;      ///< [vocabulary, width]
-  std::vector<hw::Half> position;  ///< [positions, width]
+  std::string name;                        ///< path of the checkpoint, or of the shape
+  GptShape shape;                          ///< pre-norm and causal; `positions` is the context
+  double norm_epsilon = kGpt2NormEpsilon;  ///< of an RMSNorm added to the mean of squares
+  std::vector<hw::Half> word;              ///< [vocabulary, width]
+  std::vector<hw::Half> position;          ///< [positions, width]; of a Llama empty
   std::vector<GptLayer> layers;
   HalfNorm norm;                 ///< after the last layer
   std::vector<hw::Half> untied;  ///< head [vocabulary, width]; empty: it is `word`
@@ -52,11 +55,14 @@ struct Gpt {
 /// to nearest even; a separate head, "lm_head.weight", counts only if it differs from the table
 /// of words.
 ///
-/// Or a network file of a GPT-2 (model/network/network_document.h).
+/// Or a network file of a GPT-2 or a Llama (model/network/network_document.h).
 ///
 /// Throws InputError that names file, tensor and expected shape if one is missing or has another
 /// shape, holds a value that is not finite or beyond 65504, or is part of no such network.
 [[nodiscard]] Gpt load_gpt(const std::string& path);
+
+/// The same of a Llama in float32, rounded. Throws InputError for a value beyond 65504.
+[[nodiscard]] Gpt make_gpt(const LlamaCheckpoint& llama);
 
 /// The sizes of gpt2, gpt2-medium, gpt2-large, gpt2-xl, of gpt2-xl-dfx (the 24 heads of 64 that
 /// DFX runs instead of 25, so that four cores share them evenly; Hong et al., MICRO 2022), and of
@@ -66,6 +72,6 @@ struct Gpt {
 /// A network of that shape with random weights, for cycles and for tests of shapes without a
 /// checkpoint. Same arguments, same bits. Weights are uniform, of the deviation that GPT-2's
 /// training starts with; norms have weights of about 1.
-[[nodiscard]] Gpt seeded_gpt(std::string name, const TextShape& shape, std::uint64_t seed);
+[[nodiscard]] Gpt seeded_gpt(std::string name, const GptShape& shape, std::uint64_t seed);
 
 }  // namespace systole::model

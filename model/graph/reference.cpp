@@ -67,6 +67,7 @@ void Reference::set_input(std::string_view name, const std::vector<std::int32_t>
     throw std::invalid_argument("'" + tensor.name + "' is not an input of " +
                                 std::to_string(values.size()) + " elements");
   }
+  if (memory_[id].empty()) allocate(id);  // no input when this began
   for (std::size_t i = 0; i < count; ++i) {
     if (!store_element(memory_[id].edit().data(), i, tensor.type, values[i])) {
       throw std::out_of_range("'" + tensor.name + "': " + std::to_string(values[i]) +
@@ -88,7 +89,10 @@ void Reference::run(const std::function<void(std::size_t nodes)>& progress) {
     } else {
       run_stage(node);
     }
-    for (const TensorId id : last_use_[n]) memory_[id] = {};
+    // Nodes may be others, and more, than those that this began with.
+    for (std::size_t i = 0; n < last_use_.size() && i < last_use_[n].size(); ++i) {
+      memory_[last_use_[n][i]] = {};
+    }
     if (progress) progress(n + 1);
   }
 }

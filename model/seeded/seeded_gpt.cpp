@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/float/gpt.h"
+#include "model/seeded/seeded_llama.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::model {
@@ -47,13 +48,16 @@ class HalfGenerator {
     return values;
   }
 
-  HalfNorm norm(std::size_t width) {
-    return {values(width, 1.0, kDeviation), values(width, 0.0, kDeviation)};
+  HalfNorm norm(std::size_t width, bool bias) {
+    HalfNorm norm{values(width, 1.0, kDeviation), {}};
+    if (bias) norm.bias = values(width, 0.0, kDeviation);
+    return norm;
   }
 
-  HalfLinear linear(std::uint32_t inputs, std::uint32_t outputs, double deviation) {
-    return {inputs, outputs, values(std::size_t{inputs} * outputs, 0.0, deviation),
-            values(outputs, 0.0, kDeviation)};
+  HalfLinear linear(std::uint32_t inputs, std::uint32_t outputs, double deviation, bool bias) {
+    HalfLinear linear{inputs, outputs, values(std::size_t{inputs} * outputs, 0.0, deviation), {}};
+    if (bias) linear.bias = values(outputs, 0.0, kDeviation);
+    return linear;
   }
 
  private:
@@ -75,12 +79,14 @@ TextShape gpt_shape(std::string_view name) {
   }
   for (const NamedText& shape : more_shapes()) {
     if (shape.name == name) return shape.shape;
-    known += std::string(shape.name) + (&shape == &more_shapes().back() ? "" : ", ");
+    known += std::string(shape.name) + ", ";
   }
+  for (const NamedLlama& llama : llama_shapes()) known += std::string(llama.name) + ", ";
+  known.resize(known.size() - 2);
   throw hw::InputError("shape '" + hw::printable(name) + "': unknown, expected one of " + known);
 }
 
-Gpt seeded_gpt(std::string name, const TextShape& shape, std::uint64_t seed) {
+Gpt seeded_gpt(std::string name, const GptShape& shape, std::uint64_t seed) {
   HalfGenerator generator(seed);
   const std::uint32_t width = shape.encoder.width, hidden = shape.encoder.hidden;
   const double small = kDeviation / std::sqrt(2.0 * shape.encoder.layers);
@@ -88,20 +94,29 @@ Gpt seeded_gpt(std::string name, const TextShape& shape, std::uint64_t seed) {
   gpt.name = std::move(name);
   gpt.shape = shape;
   gpt.word = generator.values(std::size_t{shape.vocabulary} * width, 0.0, kDeviation);
-  gpt.position = generator.values(std::size_t{shape.positions} * width, 0.0, kDeviation);
+  const bool gpt2 = !shape.llama, biased = gpt2 || shape.llama->qkv_bias;
+  if (gpt2) {
+    gpt.position = generator.values(std::size_t{shape.positions} * width, 0.0, kDeviation);
+  }
+  const std::uint32_t queries = shape.encoder.heads * shape.head_width(),
+                      shared = shape.kv_heads() * shape.head_width();
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
     GptLayer layer;
-    layer.norm1 = generator.norm(width);
-    layer.query = generator.linear(width, width, kDeviation);
-    layer.key = generator.linear(width, width, kDeviation);
-    layer.value = generator.linear(width, width, kDeviation);
-    layer.proj = generator.linear(width, width, small);
-    layer.norm2 = generator.norm(width);
-    layer.fc1 = generator.linear(width, hidden, kDeviation);
-    layer.fc2 = generator.linear(hidden, width, small);
+    layer.norm1 = generator.norm(width, gpt2);
+    layer.query = generator.linear(width, queries, kDeviation, biased);
+    layer.key = generator.linear(width, shared, kDeviation, biased);
+    layer.value = generator.linear(width, shared, kDeviation, biased);
+    layer.proj = generator.linear(queries, width, small, gpt2);
+    layer.norm2 = generator.norm(width, gpt2);
+    if (!gpt2) layer.gate = generator.linear(width, hidden, kDeviation, false);
+    layer.fc1 = generator.linear(width, hidden, kDeviation, gpt2);
+    layer.fc2 = generator.linear(hidden, width, small, gpt2);
     gpt.layers.push_back(std::move(layer));
   }
-  gpt.norm = generator.norm(width);
+  gpt.norm = generator.norm(width, gpt2);
+  if (!gpt2 && !shape.llama->tied) {
+    gpt.untied = generator.values(std::size_t{shape.vocabulary} * width, 0.0, kDeviation);
+  }
   return gpt;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "model/float/float_gpt.h"
+#include "model/float/float_llama.h"
 #include "testbench/generation/ring_run.h"
 #include "testbench/run/rtl_blocks.h"
 #include "tlm/ring/ring_system.h"
@@ -123,6 +124,41 @@ class RingClusters {
   std::size_t passes_ = 0;
 };
 
+/// Logits of a text in float32, in windows of the network's context.
+class FloatLogits {
+ public:
+  /// All outlive it. `llama`: nullptr for a GPT-2.
+  FloatLogits(const model::Gpt& gpt, const model::LlamaCheckpoint* llama,
+              const std::vector<std::int32_t>& text, std::size_t tokens)
+      : shape_(gpt.shape), llama_(llama), text_(text), tokens_(tokens) {
+    if (llama == nullptr) gpt_.emplace(gpt);
+  }
+
+  /// [vocabulary] after the token at `place`; places come in order.
+  const float* after(std::size_t place) {
+    const std::size_t position = place % shape_.positions;
+    if (gpt_) {
+      if (position == 0) gpt_->restart();
+      logits_ = gpt_->append({text_[place]});
+      return logits_.data();
+    }
+    if (position == 0) {
+      const auto first = text_.begin() + static_cast<std::ptrdiff_t>(place);
+      const std::size_t end = std::min<std::size_t>(shape_.positions, tokens_ - place);
+      logits_ = model::llama_logits(*llama_, {first, first + static_cast<std::ptrdiff_t>(end)});
+    }
+    return &logits_[position * shape_.vocabulary];
+  }
+
+ private:
+  const model::GptShape& shape_;
+  std::optional<model::FloatGpt> gpt_;
+  const model::LlamaCheckpoint* llama_;
+  const std::vector<std::int32_t>& text_;
+  const std::size_t tokens_;
+  std::vector<float> logits_;
+};
+
 Generation run(const hw::Machine& machine, const GenerationTask& task, const RtlWaves& rtl_waves) {
   RtlReport rtl;
   RingClusters clusters(machine, task, rtl_waves, rtl);
@@ -161,21 +197,39 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   return result;
 }
 
+std::size_t likeliest_tokens(const model::LlamaCheckpoint& llama,
+                             const std::vector<std::uint32_t>& prompt,
+                             const std::vector<std::uint32_t>& tokens) {
+  std::vector<std::int32_t> text(prompt.begin(), prompt.end());
+  text.insert(text.end(), tokens.begin(), tokens.end());
+  const std::vector<float> logits = model::llama_logits(llama, text);
+  const auto vocabulary = static_cast<std::ptrdiff_t>(llama.shape.vocabulary);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto row =
+        logits.begin() + static_cast<std::ptrdiff_t>(prompt.size() + i - 1) * vocabulary;
+    const auto likeliest = std::max_element(row, row + vocabulary) - row;
+    same += likeliest == static_cast<std::ptrdiff_t>(tokens[i]) ? 1 : 0;
+  }
+  return same;
+}
+
 bool Evaluation::holds() const {
-  return comparison.same_top() >= kSameTop && comparison.max_error() <= kMaxError &&
-         comparison.mean_error() <= kMeanError &&
-         std::fabs(comparison.bits() - comparison.reference_bits()) <= kBits;
+  return comparison.same_top() >= limits.same_top && comparison.max_error() <= limits.max_error &&
+         comparison.mean_error() <= limits.mean_error &&
+         std::fabs(comparison.bits() - comparison.reference_bits()) <= limits.bits;
 }
 
 Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
-                    const std::vector<std::int32_t>& text, std::size_t tokens,
-                    const std::function<void(std::size_t passes)>& progress) {
+                    const model::LlamaCheckpoint* llama, const std::vector<std::int32_t>& text,
+                    std::size_t tokens, const std::function<void(std::size_t passes)>& progress) {
   // The token after the last one is what its logits are measured by.
   if (tokens == 0 || tokens >= text.size()) {
     throw hw::InputError(fmt::format("--evaluate: found {}, expected 1 to {}, the text's tokens",
                                      tokens, text.size() - 1));
   }
   Evaluation evaluation;
+  if (llama != nullptr) evaluation.limits = Evaluation::kLlama;
   GenerationTask task;
   task.shape = gpt.shape;
   task.gpt = &gpt;
@@ -185,12 +239,11 @@ Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
     task.texts.emplace_back(text.begin() + static_cast<std::ptrdiff_t>(first),
                             text.begin() + static_cast<std::ptrdiff_t>(end));
   }
-  model::FloatGpt reference(gpt);
+  FloatLogits reference(gpt, llama, text, tokens);
   std::size_t place = 0;
-  task.on_logits = [&](std::uint32_t position, const std::vector<hw::Half>& logits) {
-    if (position == 0) reference.restart();
-    const std::vector<float> expected = reference.append({text[place]});
-    evaluation.comparison.add(logits, expected.data(), static_cast<std::size_t>(text[++place]));
+  task.on_logits = [&](std::uint32_t, const std::vector<hw::Half>& logits) {
+    const float* const expected = reference.after(place);
+    evaluation.comparison.add(logits, expected, static_cast<std::size_t>(text[++place]));
   };
   evaluation.generation = generate(machine, task);
   return evaluation;

@@ -21,7 +21,7 @@ namespace systole::testbench {
 
 /// A text to be generated.
 struct GenerationTask {
-  model::TextShape shape;
+  model::GptShape shape;
   const model::Gpt* gpt = nullptr;    ///< nullptr: timing only
   std::vector<std::uint32_t> prompt;  ///< at least one token; only the number counts without values
   std::uint32_t tokens = 1;           ///< to be generated, of each text
@@ -85,15 +85,26 @@ struct Evaluation {
   model::LogitComparison comparison;
   Generation generation;
 
-  // What FP16 on such a machine keeps of the embedded network.
-  static constexpr double kSameTop = 0.995, kMaxError = 1e-2, kMeanError = 2e-3, kBits = 0.002;
+  struct Limits {
+    double same_top, max_error, mean_error, bits;
+  };
+  /// What FP16 on such a machine keeps of the embedded network, and of SmolLM2.
+  static constexpr Limits kGpt2{0.995, 1e-2, 2e-3, 0.002}, kLlama{0.99, 5e-2, 1e-2, 0.02};
+  Limits limits = kGpt2;
   [[nodiscard]] bool holds() const;
 };
 
 /// Runs the first `tokens` of `text` through the machine, in windows of the network's context, each
-/// from its beginning, and the reference beside it. `progress` as of GenerationTask.
+/// from its beginning, and the reference beside it: of a Llama its float32 network `llama`, else
+/// the same weights. `progress` as of GenerationTask.
 [[nodiscard]] Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
+                                  const model::LlamaCheckpoint* llama,
                                   const std::vector<std::int32_t>& text, std::size_t tokens,
                                   const std::function<void(std::size_t passes)>& progress);
+
+/// How many of `tokens`, which follow `prompt`, are the likeliest in float32 after those before.
+[[nodiscard]] std::size_t likeliest_tokens(const model::LlamaCheckpoint& llama,
+                                           const std::vector<std::uint32_t>& prompt,
+                                           const std::vector<std::uint32_t>& tokens);
 
 }  // namespace systole::testbench

@@ -16,7 +16,8 @@
 #include "model/float/float_llama.h"
 #include "model/graph/reference.h"
 #include "testbench/common/text.h"
-#include "testbench/network/decoder_run.h"
+#include "testbench/generation/speculative_generation.h"
+#include "testbench/network/llama_run.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/operator_timing.h"
@@ -102,20 +103,29 @@ LlamaPhase phase_of(const std::string& name) {
   if (has(".mlp.")) return LlamaPhase::kMlp;
   if (has(".attn.seq")) return LlamaPhase::kAttention;
   if (has(".attn.")) return LlamaPhase::kProjections;
-  return name.rfind("output", 0) == 0 ? LlamaPhase::kVocabulary : LlamaPhase::kNorms;
+  return has("output") ? LlamaPhase::kVocabulary : LlamaPhase::kNorms;
 }
 
 double LlamaGeneration::prompt_seconds() const {
-  return seconds_of(*this, cycles_between(*this, 0, prompt));
+  return seconds_of(*this, cycles_between(*this, 0, prompts));
 }
 double LlamaGeneration::generation_seconds() const {
-  return seconds_of(*this, cycles_between(*this, prompt, SIZE_MAX));
+  if (!speculation) return seconds_of(*this, cycles_between(*this, prompts, SIZE_MAX));
+  return seconds_of(*this,
+                    static_cast<double>(speculation->draft_cycles + speculation->verify_cycles));
 }
 double LlamaGeneration::tokens_per_second() const {
   // The first one comes with the prompt.
   return tokens.size() < 2 ? 0.0 : static_cast<double>(tokens.size() - 1) / generation_seconds();
 }
-double LlamaGeneration::joules_per_token() const { return measurement.energy().total(); }
+double LlamaGeneration::prompt_joules() const {
+  return hw::energy_of(measurement.result.first_events, measurement.machine).total();
+}
+double LlamaGeneration::joules_per_token() const {
+  if (tokens.size() < 2) return 0.0;
+  const double all = hw::energy_of(measurement.result.events, measurement.machine).total();
+  return (all - prompt_joules()) / static_cast<double>(tokens.size() - 1);
+}
 
 LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& llama,
                          const LlamaTask& task) {
@@ -127,11 +137,17 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
                     "positions, expected fewer",
                     steps + 1, llama.name, llama.shape.positions));
   }
-  DecoderRun run(llama_generation_work(llama, static_cast<std::uint32_t>(steps), machine), machine);
+  if (task.draft != nullptr) return speculate(machine, llama, task);
+  LlamaRun run(llama,
+               {static_cast<std::uint32_t>(task.prompt.size()), static_cast<std::uint32_t>(steps),
+                task.tensors.empty() ? task.chunk : 1},
+               machine);
   const hw::DType input = run.graph().tensors[input_tensor(run.graph())].type;
   const hw::DType output = run.graph().tensors[output_tensor(run.graph())].type;
   LlamaGeneration generation;
   generation.prompt = task.prompt.size();
+  generation.chunk = run.chunk();
+  generation.prompts = run.prompts();
   const auto take = [&](const std::vector<std::uint8_t>& bytes) {
     const std::vector<std::int32_t> logits = widen(bytes, output);
     generation.tokens.push_back(task.sample ? task.sample(logits) : likeliest(logits));
@@ -144,129 +160,57 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   const std::vector<model::TensorId> kept = options.tensors;
   options.bounds = false;
   options.progress = task.progress;
+  options.first_inferences = run.prompts();
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
-  std::vector<tlm_model::CommandTrace> traces;  // of the last step
+  std::vector<tlm_model::CommandTrace> traces;  // of the last inference
   options.observer = [&](const tlm_model::CommandTrace& trace) {
     if (trace.index >= traces.size()) traces.resize(trace.index + 1);
     traces[trace.index] = trace;
   };
+  const auto add_phases = [&](std::array<std::uint64_t, kLlamaPhases>& phases) {
+    const std::vector<analysis::OperatorEstimate> estimates =
+        analysis::estimate(run.latest(), machine);
+    const std::vector<OperatorTiming> timings = time_operators(traces, estimates);
+    for (std::size_t i = 0; i < timings.size(); ++i) {
+      phases.at(static_cast<std::size_t>(phase_of(estimates[i].name))) += timings[i].cycles;
+    }
+  };
   options.next_input =
-      [&, step = std::size_t{0}](const std::vector<std::vector<std::uint8_t>>& outputs) mutable
+      [&, next = std::size_t{0}](const std::vector<std::vector<std::uint8_t>>& outputs) mutable
       -> std::optional<std::vector<std::uint8_t>> {
-    const bool is_prompt = step < task.prompt.size();
-    if (!is_prompt) {
+    if (next != 0 && next <= run.prompts()) add_phases(generation.prompt_phases);
+    if (next >= run.prompts()) {
       take(outputs.back());
       if (generation.tokens.back() == task.end) return std::nullopt;
     }
     traces.clear();
-    const std::int32_t id = is_prompt ? task.prompt[step] : generation.tokens.back();
-    ++step;
-    return embedding_bytes(model::embed_tokens(llama, {id}), input);
+    const TokenRange range = run.tokens(next);
+    std::vector<std::int32_t> ids = {next < run.prompts() ? task.prompt[range.first]
+                                                          : generation.tokens.back()};
+    for (std::uint32_t i = 1; i < range.count; ++i) ids.push_back(task.prompt[range.first + i]);
+    generation.positions.push_back(static_cast<std::int32_t>(range.first + range.count - 1));
+    std::vector<std::int32_t> rows = model::embed_tokens(llama, ids);
+    rows.resize(std::size_t{run.input_rows(next)} * llama.shape.width, 0);
+    ++next;
+    return embedding_bytes(rows, input);
   };
-  SimulationResult result = simulate(run.graph(), run.first(), machine,
-                                     tlm_model::make_models(machine), run.inputs(), options);
-  if (result.cycles.size() == steps) take(result.outputs.back());
-  const std::vector<analysis::OperatorEstimate> estimates =
-      analysis::estimate(run.latest(), machine);
-  const std::vector<OperatorTiming> timings = time_operators(traces, estimates);
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    generation.phases.at(static_cast<std::size_t>(phase_of(estimates[i].name))) +=
-        timings[i].cycles;
-  }
+  SimulationResult result =
+      simulate(run.graph(), run.first(), machine, tlm_model::make_models(machine),
+               std::vector<std::vector<std::uint8_t>>(run.inferences()), options);
+  if (result.cycles.size() == run.inferences()) take(result.outputs.back());
+  add_phases(generation.phases);
+  if (result.cycles.size() == run.prompts()) add_phases(generation.prompt_phases);
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const model::Tensor& tensor = run.graph().tensors[kept[i]];
     generation.tensors.push_back(tensor_of_inferences(tensor.name, tensor.type, tensor.rows,
                                                       tensor.cols, result.tensors[i]));
   }
   generation.measurement =
-      measure(machine, llama.name, run.macs() / run.inputs().size(), options, std::move(result));
+      measure(machine, llama.name, run.macs() / run.inferences(), options, std::move(result));
   generation.host_seconds = seconds_since(begin);
   generation.bound = analysis::lower_bound(run.graph(), machine).cycles();
   generation.product_seconds = product_seconds(llama);
   return generation;
-}
-
-void write_outputs(const std::string& path, const LlamaTask& task,
-                   const LlamaGeneration& generation) {
-  const auto ids = [](const char* name, const std::vector<std::int32_t>& values) {
-    return model::make_tensor(name, model::FileDtype::kI32, {values.size()}, values);
-  };
-  const std::vector<std::vector<std::uint8_t>>& rows = generation.measurement.result.outputs;
-  std::vector<std::int32_t> positions(rows.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  std::vector<std::int32_t> logits;
-  for (const std::vector<std::uint8_t>& row : rows) {
-    const std::vector<std::int32_t> codes = widen(row, hw::DType::kS32);
-    logits.insert(logits.end(), codes.begin(), codes.end());
-  }
-  std::vector<model::TensorData> tensors = {
-      ids("input_ids", task.prompt), ids("tokens", generation.tokens), ids("positions", positions),
-      model::make_tensor("logits", model::FileDtype::kI32,
-                         {rows.size(), logits.size() / rows.size()}, logits)};
-  for (const model::TensorData& tensor : generation.tensors) {
-    if (tensor.name != "logits") tensors.push_back(tensor);  // is there
-  }
-  model::write_safetensors(path, tensors);
-}
-
-std::string generation_text(const LlamaGeneration& generation) {
-  const Measurement& m = generation.measurement;
-  const auto& cycles = m.result.cycles;
-  FactList facts;
-  facts.add("machine", machine_text(m.machine));
-  facts.add("model", m.model);
-  facts.add("tokens",
-            fmt::format("{} of prompt, {} generated", generation.prompt, generation.tokens.size()));
-  if (m.checked) {
-    facts.add("check", check_counts(m.result.check));
-    if (!m.result.check.first.empty()) facts.add("first", m.result.check.first);
-  }
-  facts.add(
-      "prompt",
-      fmt::format(
-          "{}, {} a token", with_prefix(generation.prompt_seconds(), "s"),
-          with_prefix(generation.prompt_seconds() / static_cast<double>(generation.prompt), "s")));
-  if (generation.tokens.size() > 1) {
-    facts.add("speed", fmt::format("{:.2f} tokens/s, last step {} cycles",
-                                   generation.tokens_per_second(), grouped(cycles.back())));
-  }
-  facts.add("energy", fmt::format("{} a token", with_prefix(generation.joules_per_token(), "J")));
-  const auto all = static_cast<double>(
-      std::accumulate(generation.phases.begin(), generation.phases.end(), std::uint64_t{0}));
-  std::string shares;
-  for (std::size_t i = 0; i < kLlamaPhases; ++i) {
-    if (generation.phases[i] == 0) continue;
-    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name_of(LlamaPhase(i)),
-                          percent(static_cast<double>(generation.phases[i]) / all));
-  }
-  facts.add("time", shares + " of the last step");
-  facts.add("bound",
-            fmt::format("{} cycles of the last step for any mapping; it takes {:.2f} times that",
-                        grouped_rounded(generation.bound),
-                        static_cast<double>(cycles.back()) / generation.bound));
-  const double host = generation.host_seconds / static_cast<double>(cycles.size());
-  facts.add("host", fmt::format("{} a token, {:.1f} times its integer products alone ({})",
-                                with_prefix(host, "s"), host / generation.product_seconds,
-                                with_prefix(generation.product_seconds, "s")));
-  return facts.text();
-}
-
-nlohmann::ordered_json to_json(const LlamaGeneration& generation) {
-  nlohmann::ordered_json json = to_json(generation.measurement);
-  json["prompt_tokens"] = generation.prompt;
-  json["tokens"] = generation.tokens;
-  json["prompt_seconds"] = generation.prompt_seconds();
-  json["tokens_per_second"] = generation.tokens_per_second();
-  json["joules_per_token"] = generation.joules_per_token();
-  for (std::size_t i = 0; i < kLlamaPhases; ++i) {
-    json["phase_cycles"][std::string(name_of(LlamaPhase(i)))] = generation.phases[i];
-  }
-  json["bound"] = generation.bound;
-  json["over_bound"] =
-      static_cast<double>(generation.measurement.result.cycles.back()) / generation.bound;
-  json["host_seconds"] = generation.host_seconds;
-  json["product_seconds"] = generation.product_seconds;
-  return json;
 }
 
 double LlamaEvaluation::perplexity() const { return std::exp2(bits); }
@@ -312,39 +256,6 @@ LlamaEvaluation evaluate(const model::IntegerLlama& llama, const model::LlamaChe
   evaluation.bits /= static_cast<double>(evaluation.tokens);
   evaluation.reference_bits /= static_cast<double>(evaluation.tokens);
   return evaluation;
-}
-
-std::string evaluation_text(const LlamaEvaluation& e) {
-  FactList facts;
-  facts.add("model", e.model);
-  facts.add("compared", counted(e.tokens, "token"));
-  facts.add("bits/token", fmt::format("{:.4f}, perplexity {:.3f}", e.bits, e.perplexity()));
-  facts.add("likeliest", fmt::format("right for {}", counted(e.likeliest, "token")));
-  if (e.reference_bits > 0) {
-    facts.add("float32",
-              fmt::format("{:.4f} bits/token, perplexity {:.3f}, right for {}", e.reference_bits,
-                          e.reference_perplexity(), counted(e.reference_likeliest, "token")));
-    facts.add("loss", fmt::format("{:+.2f} % of perplexity; the same likeliest token {} times",
-                                  100 * (e.perplexity() / e.reference_perplexity() - 1), e.same));
-  }
-  return facts.text();
-}
-
-nlohmann::ordered_json to_json(const LlamaEvaluation& e) {
-  nlohmann::ordered_json json{{"model", e.model},
-                              {"tokens", e.tokens},
-                              {"bits_per_token", e.bits},
-                              {"perplexity", e.perplexity()},
-                              {"likeliest", e.likeliest},
-                              {"float32_bits_per_token", nullptr},
-                              {"float32_perplexity", nullptr},
-                              {"same_likeliest", nullptr}};
-  if (e.reference_bits > 0) {
-    json["float32_bits_per_token"] = e.reference_bits;
-    json["float32_perplexity"] = e.reference_perplexity();
-    json["same_likeliest"] = e.same;
-  }
-  return json;
 }
 
 }  // namespace systole::testbench

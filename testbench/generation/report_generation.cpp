@@ -121,6 +121,10 @@ std::string generation_text(const GenerationReport& report) {
   if (!report.functional) facts.add("values", "none, timing only");
   facts.add("tokens", fmt::format("{} of prompt, {} generated, {}", report.input_tokens,
                                   g.tokens.size(), counted(g.passes, "pass", "passes")));
+  if (report.same_in_float32) {
+    facts.add("float32", fmt::format("the likeliest is the same for {} of {}",
+                                     *report.same_in_float32, counted(g.tokens.size(), "token")));
+  }
   facts.add("time", fmt::format("{:.3f} ms, first token after {:.3f} ms", report.milliseconds(),
                                 report.first_token_milliseconds()));
   facts.add("pass",
@@ -186,6 +190,7 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
   json["hbm_bytes"] = g.hbm_bytes;
   json["hbm_read_bytes"] = g.hbm_read_bytes;
   json["link_bytes"] = g.link_bytes;
+  if (report.same_in_float32) json["same_in_float32"] = *report.same_in_float32;
   if (report.functional) {
     json["tokens"] = g.tokens;
     if (!g.others.empty()) json["other_tokens"] = g.others;
@@ -206,15 +211,16 @@ std::string evaluation_text(const Evaluation& evaluation, const hw::Machine& mac
   FactList facts;
   facts.add("machine", fmt::format("{}, {}", machine.name, counted(machine.dfx.cores, "core")));
   facts.add("model", model);
+  const Evaluation::Limits& limits = evaluation.limits;
   facts.add("compared", counted(c.places(), "token") + " with float32 on the same weights");
   facts.add("likeliest", fmt::format("{:.2f} % the same, at least {} % expected",
-                                     100 * c.same_top(), 100 * Evaluation::kSameTop));
+                                     100 * c.same_top(), 100 * limits.same_top));
   facts.add("largest error", fmt::format("{:.2e} of the largest logit, at most {} expected",
-                                         c.max_error(), Evaluation::kMaxError));
+                                         c.max_error(), limits.max_error));
   facts.add("mean error",
-            fmt::format("{:.2e}, at most {} expected", c.mean_error(), Evaluation::kMeanError));
+            fmt::format("{:.2e}, at most {} expected", c.mean_error(), limits.mean_error));
   facts.add("bits/token", fmt::format("{:.4f}, float32 {:.4f}, at most {} apart expected", c.bits(),
-                                      c.reference_bits(), Evaluation::kBits));
+                                      c.reference_bits(), limits.bits));
   facts.add("verdict", evaluation.holds() ? "pass" : "FAIL");
   facts.add("simulation", with_prefix(evaluation.generation.wall_seconds, "s"));
   return facts.text();

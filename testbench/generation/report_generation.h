@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "hw/machine/machine.h"
@@ -18,6 +19,8 @@ struct GenerationReport {
   std::uint32_t input_tokens = 0;
   std::string prompt, text;  ///< empty without a tokeniser
   Generation generation;
+  /// Of the tokens generated, those that are float32's likeliest after the same text.
+  std::optional<std::size_t> same_in_float32;
 
   [[nodiscard]] double milliseconds() const;
   [[nodiscard]] double first_token_milliseconds() const;

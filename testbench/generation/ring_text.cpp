@@ -1,10 +1,15 @@
 #include "testbench/generation/ring_text.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/integer/integer_model.h"
 #include "model/model_files.h"
+#include "model/seeded/seeded_llama.h"
 
 namespace systole::testbench {
 namespace {
@@ -19,6 +24,21 @@ std::string RingText::text_of(const std::vector<std::uint32_t>& ids) const {
   return tokeniser->decode({ids.begin(), ids.end()});
 }
 
+void RingText::limit_positions(std::size_t tokens) {
+  if (!shape.llama) return;
+  const std::uint32_t window = shape.llama->window;
+  if (window != 0 && tokens > window) {
+    throw hw::InputError(
+        fmt::format("--output-tokens: {} tokens with the prompt, but {} attends to {}, and a ring "
+                    "has no window, expected no more",
+                    tokens, hw::printable(name), window));
+  }
+  // Longer texts than the network's are refused as those of any network.
+  if (tokens == 0) return;
+  shape.positions = static_cast<std::uint32_t>(std::min<std::size_t>(shape.positions, tokens));
+  if (gpt) gpt->shape.positions = shape.positions;
+}
+
 RingText load_ring_text(const std::string& model, bool functional) {
   RingText text;
   text.name = std::filesystem::path(model).filename().string();
@@ -26,10 +46,17 @@ RingText load_ring_text(const std::string& model, bool functional) {
     const std::string path = model::find_gpt_checkpoint(model);
     text.gpt = model::load_gpt(path);
     text.shape = text.gpt->shape;
-    text.tokeniser = model::find_tokeniser(path, text.shape.vocabulary);
+    const std::string metadata = text.shape.llama ? model::network_tokeniser(path) : "";
+    if (!metadata.empty()) {
+      text.tokeniser = model::read_tokeniser(path, metadata, text.shape.vocabulary);
+    } else if (!text.shape.llama) {
+      text.tokeniser = model::find_tokeniser(path, text.shape.vocabulary);
+    }
     return text;
   }
-  text.shape = model::gpt_shape(model);
+  const model::LlamaShape* const llama = model::find_llama_shape(model);
+  text.shape =
+      llama != nullptr ? model::GptShape(*llama) : model::GptShape(model::gpt_shape(model));
   if (functional) text.gpt = model::seeded_gpt(model, text.shape, kShapeSeed);
   return text;
 }

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "model/checkpoint/text_checkpoint.h"
 #include "model/float/gpt.h"
 #include "model/text/tokeniser.h"
 
@@ -21,10 +20,14 @@ inline constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
 
 /// A network that a ring runs, and how its texts are written; without a tokeniser there are none.
 struct RingText {
-  model::TextShape shape;
+  model::GptShape shape;
   std::string name;
   std::optional<model::Gpt> gpt;
   std::unique_ptr<model::Tokeniser> tokeniser;
+
+  /// Of a Llama whose positions are many: memory is made for so many tokens alone. Throws
+  /// InputError if they are more than its window.
+  void limit_positions(std::size_t tokens);
 
   /// Empty without a tokeniser.
   [[nodiscard]] std::string text_of(const std::vector<std::uint32_t>& ids) const;

@@ -165,13 +165,6 @@ DecoderWork llama_work(const model::IntegerLlama& llama, const std::vector<std::
   return work;
 }
 
-DecoderWork llama_generation_work(const model::IntegerLlama& llama, std::uint32_t positions,
-                                  const hw::Machine& machine) {
-  DecoderWork work = llama_steps(llama, positions, 0, 1, machine);
-  work.inputs.resize(positions);
-  return work;
-}
-
 DecoderWork seq2seq_work(const model::IntegerSeq2Seq& network, std::uint32_t positions,
                          std::uint32_t beams, std::uint32_t source,
                          std::vector<std::uint8_t> memory, const hw::Machine& machine) {

@@ -44,11 +44,6 @@ struct DecoderWork {
                                      const std::vector<std::int32_t>& ids, std::uint32_t past,
                                      const hw::Machine& machine);
 
-/// Steps of a Llama from the first position on, without inputs.
-[[nodiscard]] DecoderWork llama_generation_work(const model::IntegerLlama& llama,
-                                                std::uint32_t positions,
-                                                const hw::Machine& machine);
-
 /// Steps of the decoder of an encoder-decoder from the first position on, one token of each of
 /// `beams` texts, without inputs. `memory`: what its encoder left for a text of `source` tokens
 /// (model/build/seq2seq_graph.h).

@@ -155,6 +155,9 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     }
     if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
+    if (result.cycles.size() == options.first_inferences) {
+      result.first_events = system.energy_events();
+    }
     if (!options.keep_outputs) result.outputs.clear();
     if (options.functional) result.outputs.push_back(bytes_of(job.outputs));
     result.commands += subject.program->commands.size();

@@ -34,6 +34,8 @@ struct SimulationOptions {
   WaveOptions wave;              ///< waveform to write; no path: none
   tlm_model::Observer observer;  ///< may be empty
   std::vector<tlm_model::BusObserver> bus_observers;
+  /// After so many inferences SimulationResult::first_events are taken; 0: never.
+  std::size_t first_inferences = 0;
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate().
@@ -70,7 +72,7 @@ struct SimulationResult : MachineRun {
   CheckResult check;
   bool wave_is_cut_short = false;      ///< the waveform reached its size limit
   tlm_model::System::Traffic traffic;  ///< of the core, in all inferences
-  hw::EnergyEvents events;
+  hw::EnergyEvents events, first_events;
   /// Of the first inference, by position in the program, without kEnd's.
   std::vector<tlm_model::CommandTrace> traces;
   std::uint64_t started = 0,

@@ -83,6 +83,8 @@ CoreTiming::Times CoreTiming::issue(const Instruction& instruction) {
     case Opcode::kRecip:
     case Opcode::kRecipSqrt:
       return scalar(instruction);
+    case Opcode::kRotate:
+      return rotate(instruction);
     case Opcode::kWriteKeys:
     case Opcode::kWriteValues:
       return write_cache(instruction);
@@ -257,6 +259,36 @@ CoreTiming::Times CoreTiming::scalar(const Instruction& instruction) {
   free_[index_of(Unit::kVector)] = first + 1;
   accounts_[index_of(Unit::kVector)].busy_until(first + 1);
   return {first, end, first + 1};
+}
+
+CoreTiming::Times CoreTiming::rotate(const Instruction& instruction) {
+  constexpr std::uint32_t kTurns = 2;  // of the multipliers: cosines, then sines
+  const Span src = span(instruction.src, instruction.heads * instruction.elements);
+  const Span dst = span(instruction.dst, instruction.heads * instruction.elements);
+  const Span needed = by_vector() ? Span{src.begin, src.begin + 1} : src;
+  const std::uint64_t results = std::max(latest(ready_, dst), latest(read_, dst));
+  const std::uint64_t there =
+      vectors_.fetch(instruction.memory, kTurns * instruction.elements * kHalfBytes, kTurns, 0);
+  const std::uint64_t first =
+      begin(Unit::kVector, latest(ready_, needed), by_vector() ? 0 : results);
+
+  hw::BlockAccount& account = accounts_[index_of(Unit::kVector)];
+  account.stall_until(there, kMemory);
+  const std::uint32_t latency =
+      kTurns - 1 + machine_.matrix.multiply_cycles + machine_.matrix.add_cycles;
+  std::uint64_t cycle = std::max(first, there), end = cycle;
+  for (std::uint32_t i = 0; i < src.end - src.begin; ++i) {
+    const std::uint64_t start = std::max({cycle, ready_[src.begin + i], read_[dst.begin + i]});
+    account.stall_until(start, kOperands);
+    cycle = start + kTurns;
+    account.busy_until(cycle);
+    end = start + latency;
+    raise(read_, {src.begin + i, src.begin + i + 1}, cycle);
+    raise(ready_, {dst.begin + i, dst.begin + i + 1}, end);
+  }
+  free_[index_of(Unit::kVector)] = cycle;
+  vectors_.release(kTurns, cycle);
+  return {first, end, cycle};
 }
 
 CoreTiming::Times CoreTiming::write_cache(const Instruction& instruction) {

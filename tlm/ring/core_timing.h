@@ -84,6 +84,8 @@ class CoreTiming {
   Times matrix(const Instruction& instruction);
   Times vector(const Instruction& instruction);
   Times scalar(const Instruction& instruction);
+  /// A vector takes the multipliers twice, then the adders.
+  Times rotate(const Instruction& instruction);
   Times write_cache(const Instruction& instruction);
   [[nodiscard]] std::uint32_t latency(hw::dfx::Opcode op) const;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "hw/function/half_gelu.h"
+#include "hw/function/half_table.h"
 #include "hw/ring/half_gemv.h"
 #include "hw/ring/half_vector.h"
 #include "hw/ring/int8_gemv.h"
@@ -16,6 +16,7 @@ using hw::kHalfBytes;
 using hw::dfx::Instruction;
 using hw::dfx::Opcode;
 using hw::dfx::Second;
+using hw::dfx::TableFunction;
 using hw::half_vector::Operation;
 
 /// What the mask puts in the place of a score: the FP16 nearest to minus infinity.
@@ -44,6 +45,8 @@ void CoreValues::execute(const Instruction& instruction, std::uint64_t cycle) {
       return write_keys(instruction);
     case Opcode::kWriteValues:
       return write_values(instruction);
+    case Opcode::kRotate:
+      return rotate(instruction);
     default:
       return vector(instruction);
   }
@@ -55,15 +58,19 @@ void CoreValues::product(const Instruction& instruction) {
   } else {
     fp16_product(instruction);
   }
-  if (instruction.gelu) {
-    for (std::uint32_t r = 0; r < instruction.rows; ++r) {
-      Half* const y = registers_.data() + instruction.dst + r * instruction.pitch;
-      for (std::uint32_t i = 0; i < instruction.elements; ++i) y[i] = hw::half_gelu(y[i]);
-    }
-  }
+  if (instruction.function != TableFunction::kNone) look_up(instruction);
   if (instruction.op == Opcode::kMaskedMm) mask(instruction);
   for (std::uint32_t r = 0; instruction.finds_largest && r < instruction.rows; ++r) {
     find_largest(instruction, r * instruction.pitch);
+  }
+}
+
+void CoreValues::look_up(const Instruction& instruction) {
+  const hw::HalfTable& table =
+      instruction.function == TableFunction::kGelu ? hw::half_gelu_table() : hw::half_silu_table();
+  for (std::uint32_t r = 0; r < instruction.rows; ++r) {
+    Half* const y = registers_.data() + instruction.dst + r * instruction.pitch;
+    for (std::uint32_t i = 0; i < instruction.elements; ++i) y[i] = hw::half_lookup(table, y[i]);
   }
 }
 
@@ -203,6 +210,23 @@ void CoreValues::vector(const Instruction& instruction) {
     default:
       scalars_[instruction.result] =
           hw::half_recip_sqrt(hw::half_add(single, instruction.constant));
+  }
+}
+
+// Two multiplications and an addition, each rounded.
+void CoreValues::rotate(const Instruction& instruction) {
+  const std::uint32_t head = instruction.elements;
+  const Half* const cosines = memory_.ddr + instruction.memory / kHalfBytes;
+  const Half* const sines = cosines + head;
+  std::vector<Half> swapped(head);
+  for (std::uint32_t h = 0; h < instruction.heads; ++h) {
+    const Half* const src = registers_.data() + instruction.src + h * head;
+    Half* const dst = registers_.data() + instruction.dst + h * head;
+    for (std::uint32_t i = 0; i < head; ++i) swapped[i] = src[i ^ 1U];
+    engines_.vector->apply(Operation::kMultiply, {src, cosines, false, head, dst});
+    engines_.vector->apply(Operation::kMultiply,
+                           {swapped.data(), sines, false, head, swapped.data()});
+    engines_.vector->apply(Operation::kAdd, {dst, swapped.data(), false, head, dst});
   }
 }
 

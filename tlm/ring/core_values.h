@@ -43,10 +43,13 @@ class CoreValues {
   void fp16_product(const hw::dfx::Instruction& instruction);
   void int8_product(const hw::dfx::Instruction& instruction);
   void product(const hw::dfx::Instruction& instruction);
+  /// Each result in the table of the instruction's function.
+  void look_up(const hw::dfx::Instruction& instruction);
   void mask(const hw::dfx::Instruction& instruction);
   /// Of the row whose registers are `offset` after those of the first.
   void find_largest(const hw::dfx::Instruction& instruction, std::uint32_t offset);
   void vector(const hw::dfx::Instruction& instruction);
+  void rotate(const hw::dfx::Instruction& instruction);
   void write_keys(const hw::dfx::Instruction& instruction);
   void write_values(const hw::dfx::Instruction& instruction);
 

@@ -18,12 +18,13 @@ struct GenerateOptions {
   std::string model = "kjv";
   std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
-  std::optional<std::uint32_t> batch, requests, beams;
+  std::optional<std::uint32_t> batch, requests, beams, prompt_chunk;
   std::size_t top_k = 1;
   std::optional<double> temperature;
   std::uint64_t seed = 1;
   std::size_t evaluate = 0;
-  std::string text, checkpoint;
+  std::string text, checkpoint, draft;
+  std::optional<std::uint32_t> draft_tokens;
   bool check = false;
   bool functional = true;
   bool json = false;
@@ -34,10 +35,13 @@ struct GenerateOptions {
   WaveOptions wave;
 };
 
+/// Tokens of a Llama that --evaluate reads at a time.
+inline constexpr std::size_t kLlamaEvaluationWindow = 256;
+
 /// The text of --evaluate.
 [[nodiscard]] std::string text_file(const GenerateOptions& options);
 
-/// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
+/// Whether the model is a Llama of integers, for an array; one of real numbers is for a ring.
 [[nodiscard]] bool is_llama(const GenerateOptions& options);
 
 /// Throws InputError that names an option of rings of FP16 cores.

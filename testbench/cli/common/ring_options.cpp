@@ -42,11 +42,12 @@ RingWork::RingWork(const RingOptions& options, bool functional, const hw::CoreSy
   }
   part_.site = &site;
   part_.ddr = hw::ring_ddr(system, site);
-  part_.task.shape = text_.shape;
-  if (functional) part_.task.gpt = &*text_.gpt;
   part_.task.prompt = prompt_of(text_, options.prompt, options.input_tokens);
   part_.task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, text_.shape.positions));
+  text_.limit_positions(part_.task.prompt.size() + part_.task.tokens);
+  part_.task.shape = text_.shape;
+  if (functional) part_.task.gpt = &*text_.gpt;
   try {
     static_cast<void>(RingRun(site.machine, part_.task));
   } catch (const hw::InputError& error) {

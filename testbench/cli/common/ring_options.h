@@ -41,7 +41,7 @@ class RingWork {
   [[nodiscard]] GenerationReport report(bool functional, Generation generation) const;
 
  private:
-  const RingText text_;
+  RingText text_;
   RingPart part_;
 };
 

@@ -11,9 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/printable.h"
-#include "hw/ring/pass_image.h"
-#include "hw/ring/pass_listing.h"
-#include "model/format/safetensors_writer.h"
+#include "model/checkpoint/llama_checkpoint.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
 #include "model/text/token_ids.h"
@@ -22,6 +20,7 @@
 #include "testbench/cli/common/generate_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/cli/common/wave_options.h"
+#include "testbench/cli/generate/ring_outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/generation/generation.h"
 #include "testbench/generation/report_generation.h"
@@ -56,81 +55,29 @@ hw::Machine machine_of(const GenerateOptions& options) {
   return load_generation_machine(machine);
 }
 
-/// Logits after each token for which they were computed.
-class LogitRows {
- public:
-  void add(std::uint32_t position, const std::vector<hw::Half>& logits) {
-    positions_.push_back(position);
-    for (const hw::Half value : logits) bits_.push_back(value.bits);
-  }
-  /// With the tokens of the prompt and those that were generated.
-  void write(const std::string& path, const GenerationTask& task,
-             const std::vector<std::uint32_t>& tokens) const {
-    const auto ids = [](const char* name, const std::vector<std::uint32_t>& values) {
-      return model::make_tensor(name, model::FileDtype::kI32, {values.size()},
-                                std::vector<std::int32_t>(values.begin(), values.end()));
-    };
-    model::write_safetensors(
-        path, {ids("input_ids", task.prompt), ids("tokens", tokens), ids("positions", positions_),
-               model::make_tensor("logits", model::FileDtype::kF16,
-                                  {positions_.size(), task.shape.vocabulary}, bits_)});
-  }
-
- private:
-  std::vector<std::uint32_t> positions_;
-  std::vector<std::uint16_t> bits_;
-};
-
-/// The programs of all cores for the pass that ends the prompt, for a file or standard output.
-class PassListing {
- public:
-  /// Opened before the run. Nothing if the path is empty.
-  explicit PassListing(const std::string& path)
-      : wanted_(!path.empty()), is_printed_(path == kStandardOutput) {
-    if (wanted_ && !is_printed_) file_.emplace(path);
-  }
-  void take_from(GenerationTask& task) {
-    if (!wanted_) return;
-    task.on_pass = [this, &task](std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
-      if (position < task.prompt.size()) list(position, passes);
-    };
-  }
-  void write() {
-    if (!file_) return;
-    file_->stream() << text_;
-    file_->commit();
-  }
-  [[nodiscard]] bool is_printed() const { return is_printed_; }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  void list(std::uint32_t position, const std::vector<hw::dfx::Pass>& passes) {
-    text_.clear();
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      text_ += fmt::format("# core {}: {} instructions of {} bytes, at token {}\n", i,
-                           passes[i].instructions.size(), hw::dfx::instruction_bytes(), position);
-      text_ += hw::dfx::disassemble(passes[i]);
-    }
-  }
-
-  const bool wanted_, is_printed_;
-  std::optional<hw::AtomicFile> file_;
-  std::string text_;
-};
+model::LlamaCheckpoint float_llama(const GenerateOptions& options) {
+  return model::read_llama_checkpoint(
+      model::NetworkFile(model::Safetensors::open(model::find_gpt_checkpoint(options.model))));
+}
 
 /// Logits beside those of float32.
-int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
-                   const RingText& subject) {
+int run_evaluation(const GenerateOptions& options, const hw::Machine& machine, RingText& subject) {
   if (!subject.tokeniser || !options.functional) {
     throw hw::InputError("--evaluate: needs a checkpoint and --functional on");
   }
   const std::string text = model::load_text(text_file(options));
   JsonOutput stats(options.stats);
+  std::optional<model::LlamaCheckpoint> llama;
+  if (subject.shape.llama) {
+    llama = float_llama(options);
+    subject.limit_positions(kLlamaEvaluationWindow);
+  }
   Evaluation evaluation;
   {
     Progress progress(options.evaluate);
-    evaluation = evaluate(machine, *subject.gpt, subject.tokeniser->encode(text), options.evaluate,
-                          [&](std::size_t passes) { progress.update(passes - 1); });
+    evaluation =
+        evaluate(machine, *subject.gpt, llama ? &*llama : nullptr, subject.tokeniser->encode(text),
+                 options.evaluate, [&](std::size_t passes) { progress.update(passes - 1); });
   }
   nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
   document["machine_keys"] = machine_json(machine);
@@ -148,6 +95,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
     files.reads_machine("--machine", options.machine.machine);
   }
   if (!options.checkpoint.empty()) files.reads("--checkpoint", options.checkpoint);
+  if (!options.draft.empty()) files.reads("--draft", options.draft);
   files.reads_model("--model", options.model, model::find_gpt_checkpoint);
   files.reads("--text", text_file(options));
   files.writes("--stats", options.stats);
@@ -166,38 +114,51 @@ int run(const GenerateOptions& options) {
     throw hw::InputError("--functional off: no text is read, expected --input-tokens");
   }
   require_values(options.outputs, options.functional);
+  if (options.check && !options.functional) {
+    throw hw::InputError("--check: there are no values, expected --functional on");
+  }
   if (is_seq2seq(options)) return run_seq2seq(options);
   if (options.beams) {
     throw hw::InputError("--beams: of an encoder-decoder, found " + hw::printable(options.model));
   }
   if (is_llama(options)) return run_llama(options);
+  if (options.prompt_chunk || !options.draft.empty()) {
+    throw hw::InputError("--prompt-chunk, --draft: of a Llama of integers, found " +
+                         hw::printable(options.model));
+  }
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
-  if (options.check || !options.checkpoint.empty()) {
-    throw hw::InputError("--check, --checkpoint: of a Llama, found " +
+  if (!options.checkpoint.empty()) {
+    throw hw::InputError("--checkpoint: of a Llama of integers, found " +
                          hw::printable(options.model));
   }
   if (!options.tensors.empty()) {
     throw hw::InputError(
-        "--tensors: of a Llama; between the layers of a ring values stay in its register files, "
+        "--tensors: of a Llama of integers; between the layers of a ring values stay in its "
+        "register files, "
         "found " +
         hw::printable(options.model));
   }
   GenerationReport report;
   report.machine = machine_of(options);
-  const RingText subject = load_ring_text(options.model, options.functional);
+  RingText subject = load_ring_text(options.model, options.functional);
+  if (options.check && !(subject.shape.llama && model::names_gpt_checkpoint(options.model))) {
+    throw hw::InputError("--check: of the checkpoint of a Llama, found " +
+                         hw::printable(options.model));
+  }
   if (options.evaluate != 0) return run_evaluation(options, report.machine, subject);
   JsonOutput stats(options.stats);
 
   GenerationTask task;
-  task.shape = subject.shape;
   task.wave = options.wave;
   add_own_rtl(options.machine.rtl, task.rtl);
-  if (options.functional) task.gpt = &*subject.gpt;
   task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
+  subject.limit_positions(task.prompt.size() + task.tokens);
+  task.shape = subject.shape;
+  if (options.functional) task.gpt = &*subject.gpt;
   task.batch = options.batch.value_or(1);
   task.requests = options.requests.value_or(1);
   std::optional<model::Sampler> sampler;
@@ -243,6 +204,10 @@ int run(const GenerateOptions& options) {
       if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
     };
     report.generation = generate(report.machine, task);
+  }
+  if (options.check) {
+    report.same_in_float32 =
+        likeliest_tokens(float_llama(options), task.prompt, report.generation.tokens);
   }
   if (options.functional) {
     report.prompt = subject.text_of(task.prompt);
@@ -308,6 +273,18 @@ void add_generate_command(CLI::App& app, Action& action) {
                         .add_option("--requests", options->requests,
                                     "at once, each to the next free ring; default: 1")
                         ->type_name("N"));
+  require_positive(*command
+                        .add_option("--prompt-chunk", options->prompt_chunk,
+                                    "of a Llama on an array: tokens of it at once")
+                        ->type_name("N"));
+  CLI::Option* const draft =
+      command.add_option("--draft", options->draft, "of a Llama on an array: proposes tokens")
+          ->type_name("FILE");
+  require_positive(*command
+                        .add_option("--draft-tokens", options->draft_tokens,
+                                    "for each pass of the network; default: 4")
+                        ->type_name("K")
+                        ->needs(draft));
   CLI::Option* const beams =
       command.add_option("--beams", options->beams, "of an encoder-decoder: search; default: 1")
           ->type_name("N");
@@ -333,7 +310,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command.add_option("--checkpoint", options->checkpoint, "of a Llama, its float32 network")
       ->type_name("FILE")
       ->needs(evaluate);
-  command.add_flag("--check", options->check, "not of a ring, compare with the reference");
+  command.add_flag("--check", options->check, "of a Llama: compare with the reference");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   CLI::Option* const timeline =

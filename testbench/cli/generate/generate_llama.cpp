@@ -26,9 +26,6 @@
 namespace systole::testbench {
 namespace {
 
-/// Tokens of a Llama that --evaluate reads at a time.
-constexpr std::size_t kEvaluationWindow = 256;
-
 /// Without one that is given: a machine with what such networks need.
 hw::Machine llama_machine(const GenerateOptions& options, bool in_groups) {
   MachineOptions machine = options.machine;
@@ -65,15 +62,29 @@ void refuse_ring_options(const GenerateOptions& options) {
 bool is_llama(const GenerateOptions& options) {
   if (!model::names_gpt_checkpoint(options.model)) return false;
   const std::string path = model::find_gpt_checkpoint(options.model);
-  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) return true;
-  const model::Safetensors file = model::Safetensors::open(path);
-  if (!model::is_network_file(file) || !model::is_llama(model::read_network_document(file))) {
-    return false;
-  }
-  throw hw::InputError(hw::printable(path) +
-                       ": a Llama of real numbers, expected one of integers: systole quantise "
-                       "makes it");
+  return model::model_kind(path) == model::ModelKind::kIntegerLlama;
 }
+
+namespace {
+
+/// A network that may propose tokens to that of `path`, whose tokeniser is `metadata`.
+model::IntegerLlama load_draft(const GenerateOptions& options, const model::IntegerLlama& llama,
+                               const std::string& metadata) {
+  if (model::model_kind(options.draft) != model::ModelKind::kIntegerLlama) {
+    throw hw::InputError("--draft: " + hw::printable(options.draft) +
+                         " is no Llama of integers, expected one");
+  }
+  model::IntegerLlama draft = model::load_integer_llama(options.draft);
+  if (draft.shape.vocabulary != llama.shape.vocabulary ||
+      model::network_tokeniser(options.draft) != metadata) {
+    throw hw::InputError("--draft: " + hw::printable(options.draft) +
+                         " has another vocabulary, expected that of " +
+                         hw::printable(options.model));
+  }
+  return draft;
+}
+
+}  // namespace
 
 int run_llama(const GenerateOptions& options) {
   refuse_ring_options(options);
@@ -103,7 +114,7 @@ int run_llama(const GenerateOptions& options) {
       evaluation =
           evaluate(llama, checkpoint ? &*checkpoint : nullptr,
                    tokeniser->encode(model::load_text(text_file(options))), options.evaluate,
-                   kEvaluationWindow, [&](std::size_t done) { progress.update(done); });
+                   kLlamaEvaluationWindow, [&](std::size_t done) { progress.update(done); });
     }
     const nlohmann::ordered_json document = to_json(evaluation);
     stats.write(document);
@@ -122,6 +133,17 @@ int run_llama(const GenerateOptions& options) {
                                      llama.shape.vocabulary);
   }
   task.tokens = options.output_tokens.value_or(kDefaultTokens);
+  task.chunk = options.prompt_chunk.value_or(0);
+  std::optional<model::IntegerLlama> draft;
+  if (!options.draft.empty()) {
+    if (!options.outputs.empty()) {
+      throw hw::InputError("--draft: found --outputs too, expected one of them");
+    }
+    draft = load_draft(options, llama, metadata);
+    check_datapath(options.draft, machine, draft->datapath);
+    task.draft = &*draft;
+    task.draft_tokens = options.draft_tokens.value_or(kDraftTokens);
+  }
   task.check = options.check;
   task.wave = options.wave;
   task.keep_logits = !options.outputs.empty();

@@ -34,6 +34,8 @@ void refuse_other_options(const GenerateOptions& options) {
   refuse(!options.wave.path.empty(), "--wave");
   refuse(!options.outputs.empty(), "--outputs");
   refuse(!options.machine.rtl.empty(), "--rtl");
+  refuse(options.prompt_chunk.has_value(), "--prompt-chunk");
+  refuse(!options.draft.empty(), "--draft");
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ Instruction vector_sum() {
 Instruction product() {
   Instruction i;
   i.op = Opcode::kConv1d;
-  i.gelu = i.has_bias = true;
+  i.function = TableFunction::kGelu;
+  i.has_bias = true;
   i.rows = 3;
   i.pitch = 1024;
   i.dst = 512;
@@ -101,6 +102,21 @@ Instruction cache(Opcode op) {
   return i;
 }
 
+Instruction from_memory(Opcode op) {
+  Instruction i = vector_sum();
+  i.op = op;
+  i.second = Second::kMemory;
+  i.memory = 2048;
+  return i;
+}
+
+Instruction rotation() {
+  Instruction i = from_memory(Opcode::kRotate);
+  i.heads = 2;
+  i.elements = 64;
+  return i;
+}
+
 Instruction inverse() {
   Instruction i;
   i.op = Opcode::kRecip;
@@ -116,14 +132,6 @@ Instruction sum_of(Opcode op) {
   i.src = 64;
   i.elements = 64;
   i.result = 8;
-  return i;
-}
-
-Instruction from_memory(Opcode op) {
-  Instruction i = vector_sum();
-  i.op = op;
-  i.second = Second::kMemory;
-  i.memory = 2048;
   return i;
 }
 
@@ -147,6 +155,7 @@ Pass whole_pass() {
                        inverse(),
                        sum_of(Opcode::kAccum),
                        from_memory(Opcode::kLoad),
+                       rotation(),
                        meeting()};
   return pass;
 }
@@ -195,7 +204,7 @@ TEST(PassImage, RefusesWhatDoesNotExist) {
       {vector_sum(), [](auto& i) { i.other = 16; }, "register: begin"},
       {vector_sum(), [](auto& i) { i.elements = 0; }, "number of elements"},
       {vector_sum(), [](auto& i) { i.elements = ~0U; }, "register: source"},
-      {vector_sum(), [](auto& i) { i.op = static_cast<Opcode>(16); }, "no opcode"},
+      {vector_sum(), [](auto& i) { i.op = static_cast<Opcode>(17); }, "no opcode"},
       {vector_sum(), [](auto& i) { i.phase = static_cast<Phase>(7); }, "phase"},
       {vector_sum(), [](auto& i) { i.second = static_cast<Second>(5); }, "kind of second operand"},
       {product(), [](auto& i) { i.rows = 0; }, "number of rows"},
@@ -211,7 +220,16 @@ TEST(PassImage, RefusesWhatDoesNotExist) {
       {product(), [](auto& i) { i.weights.address = 1; }, "address: weights"},
       {product(), [](auto& i) { i.weights.address = ~std::uint64_t{1}; }, "address: weights"},
       {product(), [](auto& i) { i.memory = (1U << 20) - 126; }, "address: bias"},
-      {product(), [](auto& i) { i.elements = 4000; }, "register: GELU"},
+      {product(), [](auto& i) { i.elements = 4000; }, "register: function"},
+      {product(), [](auto& i) { i.function = static_cast<TableFunction>(3); }, "no such function"},
+      {rotation(), [](auto& i) { i.heads = 0; }, "heads or elements"},
+      {rotation(), [](auto& i) { i.elements = 65; }, "whole registers"},
+      {rotation(), [](auto& i) { i.src = 63 * 64; }, "register: source"},
+      {rotation(), [](auto& i) { i.src = 65; }, "register: source"},
+      {rotation(), [](auto& i) { i.dst = 63 * 64; }, "register: destination"},
+      {rotation(), [](auto& i) { i.dst = 65; }, "register: begin"},
+      {rotation(), [](auto& i) { i.second = Second::kVector; }, "expected cosines and sines"},
+      {rotation(), [](auto& i) { i.memory = (1U << 20) - 254; }, "address: cosines and sines"},
       {int8_product(), [](auto& i) { i.scales = (1U << 20) - 254; }, "address: scales"},
       {int8_product(), [](auto& i) { i.other = 4094; }, "scalar: scale"},
       {scores(), [](auto& i) { i.elements = 3600; }, "register: scores"},

@@ -7,161 +7,17 @@
 
 #include "base/error.h"
 #include "hw/description/machine_file.h"
-#include "hw/function/half_gelu.h"
-#include "hw/ring/half_gemv.h"
 #include "support/tlm/fresh_kernel.h"
+#include "tests/testbench/generation/gpt_oracle.h"
 #include "tests/testbench/generation/odd_gpt.h"
 
 namespace systole::testbench {
 namespace {
 
 using hw::Half;
-using hw::half_add;
-using hw::half_mul;
 using test::machine_with;
 using test::odd_gpt;
 using Vector = std::vector<Half>;
-
-/// GPT-2 in FP16 with the roundings of such a core, from its definition alone: no tiles, no
-/// registers, no parts. Heads are a register each, and so are the sums that go through the trees.
-class Oracle {
- public:
-  explicit Oracle(const model::Gpt& gpt) : gpt_(gpt), layers_(gpt.layers.size()) {}
-
-  Vector logits(std::uint32_t token) {
-    const std::size_t d = gpt_.shape.encoder.width;
-    Vector x(d);
-    for (std::size_t i = 0; i < d; ++i) {
-      x[i] = half_add(gpt_.word[token * d + i], gpt_.position[position_ * d + i]);
-    }
-    for (std::size_t l = 0; l < gpt_.layers.size(); ++l) {
-      const model::GptLayer& layer = gpt_.layers[l];
-      const Vector n = norm(x, layer.norm1);
-      layers_[l].keys.push_back(linear(n, layer.key));
-      layers_[l].values.push_back(linear(n, layer.value));
-      x = sum(x, linear_of_heads(attention(linear(n, layer.query), layers_[l]), layer.proj));
-      Vector hidden = linear(norm(x, layer.norm2), layer.fc1);
-      for (Half& h : hidden) h = hw::half_gelu(h);
-      x = sum(x, linear(hidden, layer.fc2));
-    }
-    ++position_;
-    const Vector n = norm(x, gpt_.norm);
-    Vector logits(gpt_.shape.vocabulary);
-    for (std::size_t v = 0; v < logits.size(); ++v) {
-      logits[v] = column(
-          n, [&](std::size_t k) { return gpt_.head()[v * d + k]; }, hw::kHalfZero);
-    }
-    return logits;
-  }
-
- private:
-  struct Cache {
-    std::vector<Vector> keys, values;
-  };
-
-  static Half tree(Vector products) {
-    products.resize(64, hw::kHalfZero);
-    return hw::half_tree(products.data(), 64);
-  }
-  template <typename Weight>
-  static Half column(const Vector& x, Weight weight, Half start) {
-    Half sum = start;
-    for (std::size_t k = 0; k < x.size(); k += 64) {
-      Vector products;
-      for (std::size_t i = k; i < std::min(k + 64, x.size()); ++i) {
-        products.push_back(half_mul(x[i], weight(i)));
-      }
-      sum = half_add(sum, tree(products));
-    }
-    return sum;
-  }
-  static Vector linear(const Vector& x, const model::HalfLinear& linear) {
-    Vector y(linear.outputs);
-    for (std::size_t n = 0; n < y.size(); ++n) {
-      y[n] = column(
-          x, [&](std::size_t k) { return linear.weight[k * linear.outputs + n]; }, linear.bias[n]);
-    }
-    return y;
-  }
-  /// The inputs of each head fill a register of their own.
-  [[nodiscard]] Vector linear_of_heads(const Vector& x, const model::HalfLinear& linear) const {
-    const std::size_t heads = gpt_.shape.encoder.heads, head = x.size() / heads;
-    Vector padded(heads * 64, hw::kHalfZero);
-    for (std::size_t i = 0; i < x.size(); ++i) padded[i / head * 64 + i % head] = x[i];
-    Vector y(linear.outputs);
-    for (std::size_t n = 0; n < y.size(); ++n) {
-      const auto weight = [&](std::size_t k) {
-        if (k % 64 >= head) return hw::kHalfZero;
-        return linear.weight[(k / 64 * head + k % 64) * linear.outputs + n];
-      };
-      y[n] = column(padded, weight, linear.bias[n]);
-    }
-    return y;
-  }
-  static Vector sum(const Vector& a, const Vector& b) {
-    Vector y(a.size());
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] = half_add(a[i], b[i]);
-    return y;
-  }
-  static Half total(Vector x) {
-    while (true) {
-      Vector sums;
-      for (std::size_t i = 0; i < x.size(); i += 64) {
-        sums.push_back(tree({x.begin() + static_cast<std::ptrdiff_t>(i),
-                             x.begin() + static_cast<std::ptrdiff_t>(std::min(i + 64, x.size()))}));
-      }
-      if (sums.size() == 1) return sums.front();
-      x = sums;
-    }
-  }
-  static Vector norm(const Vector& x, const model::HalfNorm& parameters) {
-    const double n = static_cast<double>(x.size());
-    const Half mean = half_mul(total(x), hw::to_half(1 / n));
-    const double scale = std::exp2(-std::round(std::log2(n) / 2));
-    Vector centred, squares;
-    for (const Half value : x) {
-      centred.push_back(hw::half_sub(value, mean));
-      const Half small = half_mul(centred.back(), hw::to_half(scale));
-      squares.push_back(half_mul(small, small));
-    }
-    const Half variance = half_mul(total(squares), hw::to_half(1 / (n * scale * scale)));
-    const Half inverse = hw::half_recip_sqrt(half_add(variance, hw::to_half(1e-5)));
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      centred[i] = half_add(half_mul(half_mul(centred[i], inverse), parameters.weight[i]),
-                            parameters.bias[i]);
-    }
-    return centred;
-  }
-  [[nodiscard]] Vector attention(const Vector& query, const Cache& cache) const {
-    const std::size_t heads = gpt_.shape.encoder.heads, head = query.size() / heads;
-    const Half scale = hw::to_half(1 / std::sqrt(static_cast<double>(head)));
-    Vector out(query.size());
-    for (std::size_t h = 0; h < heads; ++h) {
-      Vector scores;
-      for (const Vector& key : cache.keys) {
-        Vector products;
-        for (std::size_t i = 0; i < head; ++i) {
-          products.push_back(half_mul(query[h * head + i], key[h * head + i]));
-        }
-        scores.push_back(half_mul(tree(products), scale));
-      }
-      Half largest = scores[0];
-      for (const Half s : scores) largest = hw::half_max(largest, s);
-      for (Half& s : scores) s = hw::half_exp(hw::half_sub(s, largest));
-      const Half inverse = hw::half_recip(total(scores));
-      for (Half& s : scores) s = half_mul(s, inverse);
-      for (std::size_t i = 0; i < head; ++i) {
-        out[h * head + i] = column(
-            scores, [&](std::size_t t) { return cache.values[t][h * head + i]; }, hw::kHalfZero);
-      }
-    }
-    return out;
-  }
-
-  const model::Gpt& gpt_;
-  std::vector<Cache> layers_;
-  std::size_t position_ = 0;
-};
 
 struct Outcome {
   Generation generation;
@@ -200,7 +56,7 @@ TEST(Generation, HasTheBitsOfItsDefinitionOnAnyNumberOfCores) {
   constexpr std::uint32_t kTokens = 60;
   const Outcome alone = run_on(machine_with(1), gpt, kTokens);
   ASSERT_EQ(alone.generation.tokens.size(), kTokens);
-  Oracle oracle(gpt);
+  test::GptOracle oracle(gpt);
   std::uint32_t token = 0;
   const std::vector<std::uint32_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 9};
   for (std::size_t i = 0; i < prompt.size() + kTokens; ++i) {

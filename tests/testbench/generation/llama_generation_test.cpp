@@ -16,7 +16,7 @@
 #include "support/network/tiny_llama.h"
 #include "support/program/bad_input.h"
 #include "support/temp_directory.h"
-#include "support/tlm/fresh_kernel.h"
+#include "tests/testbench/generation/reference_text.h"
 
 namespace systole::testbench {
 namespace {
@@ -43,17 +43,6 @@ struct Tiny {
   }
 };
 
-/// The likeliest token after a text, by the reference and all tokens at once.
-std::int32_t next_of(const model::IntegerLlama& llama, const Ids& text) {
-  const model::Graph graph =
-      model::make_llama_graph(llama, static_cast<std::uint32_t>(text.size()));
-  model::Reference reference(graph);
-  reference.set_input("embedding", model::embed_tokens(llama, text));
-  reference.run();
-  const Ids logits = reference.values("logits");
-  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
 /// Values of a tensor when a prompt is read, all tokens at once.
 Ids values_of(const model::IntegerLlama& llama, const Ids& text, const std::string& name) {
   const model::Graph graph =
@@ -75,8 +64,7 @@ TEST_P(LlamaText, WritesItsTokensLogitsAndTensors) {
   task.tokens = 4;
   task.keep_logits = true;
   task.tensors = "blocks\\.1\\.mlp\\.residual|output";
-  test::fresh_kernel();
-  const LlamaGeneration generation = generate(machine, tiny.llama, task);
+  const LlamaGeneration generation = test::generate_once(machine, tiny.llama, task);
   const std::string path = tiny.directory.path("out.safetensors");
   write_outputs(path, task, generation);
   const model::Safetensors file = model::Safetensors::open(path);
@@ -108,17 +96,12 @@ TEST_P(LlamaText, IsThatOfTheReference) {
   task.prompt = {3, 7, 40, 22, 1};  // 7 has the outlier
   task.tokens = 6;
   task.check = true;
-  test::fresh_kernel();
-  const LlamaGeneration generation = generate(machine, tiny.llama, task);
+  const LlamaGeneration generation = test::generate_once(machine, tiny.llama, task);
   EXPECT_EQ(generation.measurement.mismatches(), 0U) << generation.measurement.result.check.first;
   EXPECT_GT(generation.measurement.result.check.bytes, 10000U);
-  Ids text = task.prompt, expected;
-  for (std::uint32_t i = 0; i < task.tokens; ++i) {
-    expected.push_back(next_of(tiny.llama, text));
-    text.push_back(expected.back());
-  }
-  EXPECT_EQ(generation.tokens, expected);
-  EXPECT_EQ(generation.measurement.result.cycles.size(), task.prompt.size() + task.tokens - 1);
+  EXPECT_EQ(generation.tokens, test::text_of(tiny.llama, task.prompt, task.tokens));
+  EXPECT_EQ(generation.chunk, task.prompt.size());
+  EXPECT_EQ(generation.measurement.result.cycles.size(), task.tokens);
   // The phases are all of the last step.
   std::uint64_t cycles = 0;
   for (const std::uint64_t phase : generation.phases) {
@@ -138,14 +121,12 @@ TEST(LlamaText, EndsWithTheTokenThatEndsIt) {
   LlamaTask task;
   task.prompt = {3, 12, 40};
   task.tokens = 5;
-  test::fresh_kernel();
-  const Ids all = generate(machine, tiny.llama, task).tokens;
+  const Ids all = test::generate_once(machine, tiny.llama, task).tokens;
   ASSERT_EQ(all.size(), 5U);
   task.end = all[2];
   const std::size_t first =
       static_cast<std::size_t>(std::find(all.begin(), all.end(), task.end) - all.begin());
-  test::fresh_kernel();
-  const LlamaGeneration ended = generate(machine, tiny.llama, task);
+  const LlamaGeneration ended = test::generate_once(machine, tiny.llama, task);
   EXPECT_EQ(ended.tokens.size(), first + 1);
   EXPECT_EQ(ended.tokens.back(), task.end);
 }

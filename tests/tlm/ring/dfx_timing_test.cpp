@@ -140,6 +140,35 @@ TEST(DfxTiming, ASumOfManyVectorsTakesTwoPassesThroughTheTree) {
   EXPECT_EQ(other.issue(vector(Opcode::kAccum, 0, 0, 1024)).end, 15U + 2 * 66 + 6);
 }
 
+Instruction rotation(std::uint32_t heads, std::uint32_t head) {
+  Instruction instruction = vector(Opcode::kRotate, 0, 4096, head);
+  instruction.second = Second::kMemory;
+  instruction.heads = heads;
+  return instruction;
+}
+
+// Two multiplications in turn, then the addition: 2 n cycles, the last result 1 + 6 + 11 after.
+TEST(DfxTiming, ARotationTakesTheMultipliersTwice) {
+  for (const std::uint32_t heads : {1U, 3U, 16U}) {
+    for (const std::uint32_t head : {64U, 128U}) {
+      hw::Machine machine = fast_memory();
+      TimedCore core(machine);
+      core.timing.start(1'000'000);
+      const auto turned = core.issue(rotation(heads, head));
+      const std::uint64_t vectors = std::uint64_t{heads} * head / 64;
+      EXPECT_EQ(turned.released - turned.begin, 2 * vectors) << heads << ' ' << head;
+      EXPECT_EQ(turned.end - turned.begin, 2 * (vectors - 1) + 1 + 6 + 11) << heads << ' ' << head;
+      const auto reads = core.issue(vector(Opcode::kMul, 8192, 0, heads * head));
+      EXPECT_EQ(reads.begin, std::max(turned.released, turned.begin + 1 + 6 + 11));
+      machine.dfx.chaining = hw::dfx::Chaining::kInstruction;
+      machine.dfx.issue_cycles = 100;
+      TimedCore other(machine);
+      const auto slow = other.issue(vector(Opcode::kAdd, 4096, 8192, heads * head));
+      EXPECT_EQ(other.issue(rotation(heads, head)).begin, slow.end + 100);
+    }
+  }
+}
+
 Instruction write(Opcode op, std::uint64_t memory) {
   Instruction instruction;
   instruction.op = op;

@@ -1,0 +1,155 @@
+#include "testbench/network/llama_programs.h"
+
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "model/build/host_operators.h"
+#include "model/build/llama_graph.h"
+#include "testbench/network/tensors.h"
+
+namespace systole::testbench {
+namespace {
+
+using model::Tensor;
+using model::TensorId;
+
+}  // namespace
+
+std::size_t LlamaPrograms::add_steps(const model::IntegerLlama& llama, std::uint32_t positions,
+                                     const std::string& network) {
+  Program program;
+  program.shape = llama.shape;
+  return add(std::move(program), model::make_llama_decode_graph(llama, positions), network, network,
+             positions, {0, 1});
+}
+
+std::optional<std::size_t> LlamaPrograms::add_chunks(const model::IntegerLlama& llama,
+                                                     std::uint32_t positions, std::uint32_t chunk,
+                                                     bool every, const std::string& network,
+                                                     const std::string& program) {
+  Program made;
+  made.shape = llama.shape;
+  made.chunk = chunk;
+  const std::size_t tensors = graph_.tensors.size(), programs = programs_.size(), active = active_;
+  try {
+    return add(std::move(made), model::make_llama_chunk_graph(llama, positions, chunk, every),
+               network, network + program, positions, {0, chunk});
+  } catch (const hw::InputError&) {
+    if (active < programs) activate(active);
+    programs_.resize(programs);
+    graph_.tensors.resize(tensors);
+    active_ = active;
+    return std::nullopt;
+  }
+}
+
+std::size_t LlamaPrograms::add(Program program, model::Graph graph, const std::string& network,
+                               const std::string& prefix, std::uint32_t positions,
+                               TokenRange first) {
+  if (graph_.name.empty()) graph_.name = graph.name;
+  take_over(program, model::for_machine(std::move(graph), machine_), network, prefix);
+  programs_.push_back(std::move(program));
+  const std::size_t number = programs_.size() - 1;
+  activate(number);
+  Program& added = programs_.back();
+  move({positions - first.count, first.count});  // the largest
+  if (number == 0) {
+    added.mapper.emplace(graph_, machine_);
+  } else {
+    added.mapper.emplace(graph_, machine_, *programs_[number - 1].mapper);
+  }
+  move(first);
+  mapper::Mapping mapping = added.mapper->map(graph_, true);
+  mapping.image.pop_back();  // the program itself
+  constants_.insert(constants_.end(), std::make_move_iterator(mapping.image.begin()),
+                    std::make_move_iterator(mapping.image.end()));
+  for (std::size_t i = 0; i < number; ++i) {
+    programs_[i].mapper->place_programs(added.mapper->programs());
+  }
+  return number;
+}
+
+void LlamaPrograms::take_over(Program& program, model::Graph graph, const std::string& network,
+                              const std::string& prefix) {
+  std::map<std::string, TensorId> known;
+  for (std::size_t id = 0; id < graph_.tensors.size(); ++id) {
+    known[graph_.tensors[id].name] = static_cast<TensorId>(id);
+  }
+  std::vector<TensorId> places;
+  for (Tensor& tensor : graph.tensors) {
+    const bool stays =
+        tensor.kind == Tensor::Kind::kConstant || tensor.kind == Tensor::Kind::kState;
+    const std::string name = (stays ? network : prefix) + tensor.name;
+    const auto found = known.find(name);
+    if (stays && found != known.end()) {
+      places.push_back(found->second);
+      continue;
+    }
+    places.push_back(static_cast<TensorId>(graph_.tensors.size()));
+    if (tensor.kind == Tensor::Kind::kInput) program.input = places.back();
+    if (tensor.kind == Tensor::Kind::kOutput) program.output = places.back();
+    if (!stays) tensor.kind = Tensor::Kind::kActivation;  // until it is selected
+    tensor.name = name;
+    graph_.tensors.push_back(std::move(tensor));
+  }
+  const auto move = [&](TensorId& id) {
+    if (id != model::kNoTensor) id = places.at(id);
+  };
+  for (model::Node& node : graph.nodes) {
+    node.name.insert(0, prefix);
+    move(node.in.tensor);
+    move(node.out.tensor);
+    if (model::Product* const product = node.product()) move(product->b.tensor);
+    if (model::HostUse* const host = node.host()) move(host->tensor.tensor);
+    if (model::StageUse* const stage = node.stage()) {
+      move(stage->tensor.tensor);
+      move(stage->statistics);
+    }
+  }
+  program.nodes = std::move(graph.nodes);
+}
+
+void LlamaPrograms::activate(std::size_t program) {
+  if (program == active_) return;
+  const auto turn = [&](Program& of, Tensor::Kind input, Tensor::Kind output) {
+    std::swap(graph_.nodes, of.nodes);
+    graph_.tensors[of.input].kind = input;
+    graph_.tensors[of.output].kind = output;
+  };
+  if (active_ < programs_.size()) {
+    turn(programs_[active_], Tensor::Kind::kActivation, Tensor::Kind::kActivation);
+  }
+  turn(programs_.at(program), Tensor::Kind::kInput, Tensor::Kind::kOutput);
+  active_ = program;
+}
+
+void LlamaPrograms::move(TokenRange tokens) {
+  const Program& program = programs_.at(active_);
+  if (program.chunk != 1) {
+    model::move_llama_to_chunk(graph_, tokens.first, tokens.count);
+  } else {
+    model::move_llama_to_token(graph_, program.shape, tokens.first);
+  }
+}
+
+void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
+  activate(program);
+  move(tokens);
+}
+
+const mapper::Mapping& LlamaPrograms::map() {
+  current_ = programs_.at(active_).mapper->map(graph_, false);
+  return current_;
+}
+
+mapper::Mapping LlamaPrograms::map_first() {
+  mapper::Mapping first = map();
+  first.image.insert(first.image.begin(), std::make_move_iterator(constants_.begin()),
+                     std::make_move_iterator(constants_.end()));
+  constants_.clear();
+  return first;
+}
+
+}  // namespace systole::testbench
