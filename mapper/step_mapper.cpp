@@ -63,34 +63,48 @@ Group looked_up(Group group, const model::Graph& graph) {
 }  // namespace
 
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine)
-    : StepMapper(machine, split_norms(graph, machine)) {}
-
-StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted)
-    : machine_(machine),
-      groups_(fuse(parted, machine).groups),
-      pipelines_(find_pipelines(parted, groups_, machine, {})),
-      placement_(place_tensors(parted, groups_, pipelines_, machine)),
-      choice_(machine),
-      choice_between_(machine) {}
+    : StepMapper(machine, split_norms(graph, machine), nullptr) {}
 
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine,
                        const StepMapper& other)
-    : StepMapper(graph, machine) {
-  const std::uint64_t begin = other.programs();
-  for (std::size_t id = 0; id < placement_.tensors.size(); ++id) {
-    Location& location = placement_.tensors[id];
-    if (location.place != Location::Place::kDram) continue;
+    : StepMapper(machine, split_norms(graph, machine), &other) {}
+
+StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted,
+                       const StepMapper* other)
+    : machine_(machine),
+      groups_(fuse(parted, machine).groups),
+      pipelines_(find_pipelines(parted, groups_, machine, {})),
+      choice_(machine),
+      choice_between_(machine) {
+  if (other != nullptr) {
+    begin_ = other->programs();
     // `other`'s graph had fewer tensors then.
-    const bool is_state = graph.tensors[id].kind == model::Tensor::Kind::kState;
-    const Location* const there =
-        is_state && id < other.placement_.tensors.size() ? &other.placement_.tensors[id] : nullptr;
-    if (there != nullptr && there->place == Location::Place::kDram) {
-      location = *there;
-    } else {
-      location.address += begin;
+    const std::size_t count = std::min(parted.tensors.size(), other->placement_.tensors.size());
+    states_.resize(count);
+    for (std::size_t id = 0; id < count; ++id) {
+      const bool is_state = parted.tensors[id].kind == model::Tensor::Kind::kState;
+      const Location& there = other->placement_.tensors[id];
+      if (is_state && there.place == Location::Place::kDram) states_[id] = there;
     }
   }
-  placement_.dram_end += begin;
+  placement_ = place(parted, 0);
+}
+
+Placement StepMapper::place(const model::Graph& parted, std::uint32_t row_gap) const {
+  Residence residence;
+  residence.row_gap = row_gap;
+  Placement placement = place_tensors(parted, groups_, pipelines_, machine_, residence);
+  for (std::size_t id = 0; id < placement.tensors.size(); ++id) {
+    Location& location = placement.tensors[id];
+    if (location.place != Location::Place::kDram) continue;
+    if (id < states_.size() && states_[id].place == Location::Place::kDram) {
+      location = states_[id];
+    } else {
+      location.address += begin_;
+    }
+  }
+  placement.dram_end += begin_;
+  return placement;
 }
 
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
@@ -106,11 +120,10 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
                        limit, weights_);
   };
   PlanReplay expected = replay(placement_, std::numeric_limits<std::uint64_t>::max());
+  // Where tensors are is decided at the first step, for all.
   if (weights_.empty()) {
     for (const std::uint32_t gap : row_gaps(machine_)) {
-      Residence residence;
-      residence.row_gap = gap;
-      Placement placement = place_tensors(graph, groups_, pipelines_, machine_, residence);
+      Placement placement = place(graph, gap);
       const auto worth = static_cast<double>(expected.cycles) / kWorthRowGap;
       PlanReplay apart = replay(placement, static_cast<std::uint64_t>(worth));
       if (apart.given_up || static_cast<double>(apart.cycles) >= worth) continue;

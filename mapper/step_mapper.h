@@ -43,12 +43,16 @@ class StepMapper {
   [[nodiscard]] Mapping map_between(const model::Graph& graph);
 
  private:
-  /// `parted`: split_norms() of the graph.
-  StepMapper(const hw::Machine& machine, const model::Graph& parted);
+  /// `parted`: split_norms() of the graph. Null: of no other.
+  StepMapper(const hw::Machine& machine, const model::Graph& parted, const StepMapper* other);
+  /// Where the tensors are with such distances between rows, those of `other` where it has them.
+  [[nodiscard]] Placement place(const model::Graph& parted, std::uint32_t row_gap) const;
 
   hw::Machine machine_;
   std::vector<Group> groups_;
   std::vector<Pipeline> pipelines_;  ///< every group alone
+  std::vector<Location> states_;     ///< by tensor: where `other` has it in DRAM, else nowhere
+  std::uint64_t begin_ = 0;          ///< of this program's memory, after `other`'s
   Placement placement_;
   TilingChoice choice_, choice_between_;
   FixedTilings weights_;  ///< of groups with weights or parameters, as the first step has them
