@@ -193,11 +193,16 @@ TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
 TEST_F(RequestStreamTest, LooksLikeSingleRequestsWhateverTheLatency) {
   std::uint64_t in_one = 0, none = 0;
   for (std::uint32_t outstanding = 5; outstanding <= 14; ++outstanding) {
-    for (std::uint32_t latency = 1; latency <= 24; ++latency) {
+    for (std::uint32_t latency = 1; latency <= 48; ++latency) {
       Task task{{}, {}, 0};
+      if (latency % 2 == 0) {  // data of the DRAM end at edges of the bus's clock
+        task.machine.dram.t_cl_ns = 14;
+        task.machine.dram.controller_ns = 10;
+        task.machine.dram.mega_transfers = 2000;
+      }
       task.machine.dma.slots = hw::SlotOrder::kIssue;
       task.machine.dram.mib = 1;
-      task.machine.bus.response_latency = latency;
+      task.machine.bus.response_latency = (latency + 1) / 2;
       const std::uint64_t bytes = std::uint64_t{120} * task.machine.dma.request_bytes;
       task.ports.push_back(
           {outstanding, RequestDma::kQuantum, {{false, {0, bytes, nullptr, bytes, 3, bytes}, 0}}});
