@@ -57,6 +57,7 @@ TEST_P(MxWeights, ComeBackFromMemory) {
         }
       }
       std::vector<std::uint8_t> packed(hw::packed_group_bytes(GetParam(), cols));
+      ASSERT_EQ(packed.size(), cols + rows * (codes == 256 ? cols : (cols + 1) / 2));
       hw::pack_group(GetParam(), weights.data(), pitch, groups.data(), cols, packed.data());
       for (std::size_t c = 0; c < cols; ++c) EXPECT_EQ(packed[c], groups[c].scale);
       std::vector<std::uint8_t> again(weights.size(), 0xaa);
