@@ -246,6 +246,42 @@ TEST(LlamaGraph, NoticesAnotherNetwork) {
   EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
 }
 
+// Shares add up to 1: experts that are all the same give what one MLP gives, but for rounding.
+TEST(LlamaGraph, EqualExpertsGiveWhatOneMlpGives) {
+  for (const std::uint32_t active : {1U, 2U, 4U}) {
+    LlamaShape shape = small_llama();
+    shape.experts = 4;
+    shape.active_experts = active;
+    IntegerLlama llama = make_seeded_llama("llama", shape, 5, 1, {}, true);
+    IntegerLlama one = llama;
+    one.shape.experts = one.shape.active_experts = 0;
+    for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
+      const IntegerExpert expert = llama.blocks[i].experts.front();
+      for (IntegerExpert& other : llama.blocks[i].experts) other = expert;
+      one.blocks[i].gate = expert.gate;
+      one.blocks[i].up = expert.up;
+      one.blocks[i].down = expert.down;
+      one.blocks[i].experts.clear();
+    }
+    const std::vector<std::int32_t> in = embedding_of(5, shape.width);
+    const auto logits = [&](const IntegerLlama& of) {
+      const Graph graph = make_llama_graph(of, 5);
+      Reference reference(graph);
+      reference.set_input("embedding", in);
+      reference.run();
+      return reference.values("logits");
+    };
+    const std::vector<std::int32_t> expected = logits(one), found = logits(llama);
+    double error = 0, power = 0;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      error += std::pow(found[i] - 1.0 * expected[i], 2);
+      power += std::pow(1.0 * expected[i], 2);
+    }
+    // Parts with smaller codes are rounded more; shares of half the size would give 0.22.
+    EXPECT_LT(std::sqrt(error / power), active == 1 ? 0.05 : 0.15) << active;
+  }
+}
+
 TEST(LlamaGraph, StepsGiveWhatAllTokensAtOnceGive) {
   for (const std::uint32_t window : {0U, 5U}) {
     for (const std::uint32_t sequences : {1U, 2U}) {

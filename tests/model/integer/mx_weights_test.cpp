@@ -57,6 +57,7 @@ TEST_P(MxWeights, ComeBackFromMemory) {
         }
       }
       std::vector<std::uint8_t> packed(hw::packed_group_bytes(GetParam(), cols));
+      ASSERT_EQ(packed.size(), cols + rows * (codes == 256 ? cols : (cols + 1) / 2));
       hw::pack_group(GetParam(), weights.data(), pitch, groups.data(), cols, packed.data());
       for (std::size_t c = 0; c < cols; ++c) EXPECT_EQ(packed[c], groups[c].scale);
       std::vector<std::uint8_t> again(weights.size(), 0xaa);
@@ -94,9 +95,27 @@ TEST_P(MxWeights, RoundBlocksAsTheSpecificationOrBetter) {
     exact += of_values == 0 ? 1 : 0;
   }
   EXPECT_GT(same, scales.size() / 2);
+  // Where the largest weight is far beyond the largest element.
+  EXPECT_GE(scales.size() - same, GetParam() == hw::WeightFormat::kMxFp4 ? 10U : 0U);
   // Blocks that had the format before keep their values.
   if (GetParam() == hw::WeightFormat::kMxFp4) {
     EXPECT_GE(exact, scales.size() / 4);
+  }
+}
+
+TEST(MxFp4, RoundsTiesToEvenMantissas) {
+  // The middles of all neighbours, in steps of 1/16, and what makes 16 the scale.
+  const std::vector<double> middles = {4, 12, 20, 28, 40, 56, 80, 96};
+  const std::vector<int> expected = {0, 16, 16, 32, 32, 64, 64, 96};
+  std::vector<double> block(hw::kGroupWeights, 8);
+  std::copy(middles.begin(), middles.end(), block.begin());
+  for (const int sign : {1, -1}) {
+    for (double& weight : block) weight *= sign;
+    std::array<std::int8_t, hw::kGroupWeights> rounded;
+    const hw::WeightGroup group =
+        hw::round_to_mx_group(hw::WeightFormat::kMxFp4, block.data(), rounded.data());
+    EXPECT_EQ(group.scale, 127 + 4);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(rounded[i], sign * expected[i]);
   }
 }
 

@@ -193,10 +193,11 @@ TEST_P(StagedLoadTest, OfPackedWeightsIsCompleteWhenItsLastGroupIsExpanded) {
   machine_ = even_machine(controller);
   machine_.dma.request_bytes = 512;
   machine_.dma.expander_lanes = lanes;
-  const auto bytes = static_cast<std::uint32_t>(hw::packed_group_bytes(kRowBytes));
+  const auto bytes =
+      static_cast<std::uint32_t>(hw::packed_group_bytes(hw::WeightFormat::kGroups, kRowBytes));
   const std::uint64_t latency = test::latency_on(machine_, bytes).read;
   hw::Command load = load_command(0, 0, kRowBytes, groups * hw::kGroupWeights);
-  load.as<hw::cmd::Load>()->packed = true;
+  load.as<hw::cmd::Load>()->format = hw::WeightFormat::kGroups;
   load.as<hw::cmd::Load>()->from.pitch = 512;
   test::fresh_kernel();
   CoreRig rig(machine_, false);
