@@ -202,8 +202,8 @@ TEST(LlamaProgram, GoesFromANetworkToText) {
   EXPECT_EQ(ring["tokens"].size(), 6U);
   EXPECT_GE(ring["same_in_float32"], 5);
   EXPECT_EQ(ring["prompt"], "A<|seven|>b1");
-  const nlohmann::json same = document_of(output_of({"generate", "--cores", "3", "--model", real,
-                                                     "--evaluate", "39", "--text", text, "--json"}));
+  const nlohmann::json same = document_of(output_of(
+      {"generate", "--cores", "3", "--model", real, "--evaluate", "39", "--text", text, "--json"}));
   EXPECT_EQ(same["tokens"], 39);
   EXPECT_LT(same["mean_error"], 0.01);
 
