@@ -122,7 +122,7 @@ TEST(FloatGpt, ComputesWhatTheNamesOfTheTensorsMean) {
 }
 
 TEST(FloatGpt, RefusesWhatHasNoPlace) {
-  const Gpt small = seeded_gpt("small", {{1, 8, 2, 16, false, 0, true}, 10, 3}, 1);
+  const Gpt small = seeded_gpt("small", TextShape{{1, 8, 2, 16, false, 0, true}, 10, 3}, 1);
   FloatGpt gpt(small);
   EXPECT_THROW(static_cast<void>(gpt.append({10})), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(gpt.append({-1})), std::invalid_argument);

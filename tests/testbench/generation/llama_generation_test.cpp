@@ -194,6 +194,19 @@ TEST(LlamaProgram, GoesFromANetworkToText) {
   EXPECT_EQ(bits["tokens"], 19);
   EXPECT_GT(bits["float32_bits_per_token"], 0.0);
 
+  // In real numbers it is for a ring.
+  const nlohmann::json ring =
+      document_of(output_of({"generate", "--cores", "2", "--model", real, "--prompt",
+                             "A<|seven|>b1", "-n", "6", "--check", "--json"}));
+  EXPECT_EQ(ring["input_tokens"], 4);
+  EXPECT_EQ(ring["tokens"].size(), 6U);
+  EXPECT_GE(ring["same_in_float32"], 5);
+  EXPECT_EQ(ring["prompt"], "A<|seven|>b1");
+  const nlohmann::json same = document_of(output_of(
+      {"generate", "--cores", "3", "--model", real, "--evaluate", "39", "--text", text, "--json"}));
+  EXPECT_EQ(same["tokens"], 39);
+  EXPECT_LT(same["mean_error"], 0.01);
+
   // All tokens at once, and by steps, from a file of ids.
   model::write_safetensors(ids, {model::make_tensor("input_ids", model::FileDtype::kI64, {1, 6},
                                                     std::vector<std::int64_t>{1, 7, 9, 4, 40, 3})});

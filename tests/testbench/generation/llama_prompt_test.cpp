@@ -74,10 +74,10 @@ TEST(LlamaPrompt, FallsBackToWhatTheMachineCanHold) {
   EXPECT_LT(parts.prompt_seconds(), single.prompt_seconds());
   EXPECT_LT(2 * whole.prompt_joules(), single.prompt_joules());
 
+  machine.postop.row_statistics = 4096;
   model::IntegerLlama windowed = llama;
   windowed.shape.window = 8;
   EXPECT_EQ(LlamaRun(windowed, {16, 20, 0}, machine).chunk(), 1U) << "each token has other keys";
-  machine.postop.row_statistics = 4096;
   windowed.shape.window = 20;
   EXPECT_EQ(LlamaRun(windowed, {16, 20, 0}, machine).chunk(), 16U);
 }
