@@ -28,7 +28,7 @@
 /// operators are for software: they are in no memory of the machine.
 namespace systole::hw {
 
-inline constexpr std::uint32_t kProgramVersion = 7;
+inline constexpr std::uint32_t kProgramVersion = 8;
 inline constexpr std::size_t kHeaderBytes = 64;
 inline constexpr std::uint64_t kProgramAlignment = 64;
 inline constexpr std::size_t kOperandTileBytes = 16;

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, kPhases> kPhaseNames = {
 
 constexpr std::array<std::string_view, kUnits> kUnitNames = {"matrix", "vector", "dma", "router"};
 
-constexpr std::array<std::string_view, 3> kFunctionNames = {"none", "gelu", "silu"};
+constexpr std::array<std::string_view, kTableFunctions> kFunctionNames = {"none", "gelu", "silu"};
 
 }  // namespace
 

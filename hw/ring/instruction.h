@@ -71,6 +71,7 @@ enum class Second : std::uint8_t { kNone, kVector, kScalar, kConstant, kMemory }
 
 /// What the table behind the sums of a matrix instruction makes of them.
 enum class TableFunction : std::uint8_t { kNone, kGelu, kSilu };
+inline constexpr std::size_t kTableFunctions = 3;
 
 /// Name in listings, "gelu".
 [[nodiscard]] std::string_view name_of(TableFunction function);

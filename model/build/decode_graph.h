@@ -7,6 +7,7 @@
 #include "hw/machine/machine.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_vit.h"
+#include "model/metadata/llama_shape.h"
 
 /// Causal layers that compute one token at a time. The keys and values of all tokens so far are
 /// stored in a cache for each layer, the tensor blocks.I.attn.cache [positions x 2 width] (keys,
@@ -24,6 +25,14 @@ namespace systole::model {
 
 /// Turns the graph into the step of token `token` (from 0), whichever step it was.
 void move_to_token(Graph& graph, std::uint32_t token);
+
+/// Turns the graph of make_llama_decode_graph() (model/build/llama_graph.h) into the step of token
+/// `token` (from 0), whichever step it was.
+void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token);
+
+/// Turns the graph of make_llama_chunk_graph() into that of the `count` tokens from token `first`
+/// on, at most as many as it is made for.
+void move_llama_to_chunk(Graph& graph, std::uint32_t first, std::uint32_t count);
 
 /// Sets what the caches begin with: the keys and values of `tokens` tokens that the network has
 /// seen, whose inputs are `embedding` [tokens x width]. They are computed by the reference

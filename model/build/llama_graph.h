@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "model/build/decode_graph.h"
 #include "model/build/llama_routing.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_llama.h"
@@ -41,19 +42,11 @@ namespace systole::model {
                                             std::uint32_t sequences = 1,
                                             const Routing& routing = {});
 
-/// Turns the graph of make_llama_decode_graph() into the step of token `token` (from 0), whichever
-/// step it was.
-void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token);
-
 /// The next `chunk` tokens, at least two, of a prompt of one sequence, on the caches of
 /// make_llama_decode_graph(). It has logits of its last token, or `every` of its tokens. The graph
 /// computes the first tokens; move_llama_to_chunk() moves it.
 [[nodiscard]] Graph make_llama_chunk_graph(const IntegerLlama& llama, std::uint32_t positions,
                                            std::uint32_t chunk, bool every = false);
-
-/// Turns the graph of make_llama_chunk_graph() into that of the `count` tokens from token `first`
-/// on, at most as many as it is made for.
-void move_llama_to_chunk(Graph& graph, std::uint32_t first, std::uint32_t count);
 
 /// Sets what the caches begin with: the keys and values of `tokens` tokens of each sequence, whose
 /// inputs are `embedding` [sequences x tokens x width]. They are computed by the reference

@@ -85,7 +85,7 @@ module systole_command_fetch #(
   localparam int unsigned PlaceBits  = $clog2(2 * ChunkCommands);
   localparam int unsigned HeldBits   = $clog2(2 * ChunkCommands + 1);
   // "SYSTPROG" and the version, little endian
-  localparam logic [95:0] Magic      = {32'd7, 64'h474f525054535953};
+  localparam logic [95:0] Magic      = {32'd8, 64'h474f525054535953};
 
   // ---------------------------------------------------------------- buffer: header, two chunks
   logic                           write_valid, write_record;

@@ -59,7 +59,7 @@ TEST(ProgramImage, LiesInMemoryAsDescribed) {
   };
   // Version, commands, operands, masks, chains and their bytes, mixes and theirs.
   for (const auto& [at, value] : std::vector<std::pair<std::size_t, int>>{
-           {8, 7}, {12, 1}, {16, 1}, {20, 1}, {24, 1}, {28, 80}, {32, 1}, {36, 24}}) {
+           {8, 8}, {12, 1}, {16, 1}, {20, 1}, {24, 1}, {28, 80}, {32, 1}, {36, 24}}) {
     EXPECT_EQ(word(at), value) << at;
   }
   EXPECT_EQ(image[kTile], 0x10);
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadImage{"Empty", cut(0), "0 bytes, expected a header of 64"},
         BadImage{"HalfHeader", cut(63), "63 bytes, expected a header of 64"},
         BadImage{"Magic", set_byte(0, 'X'), "header: no Systole program"},
-        BadImage{"Version", set_word(8, 5), "header: program version 5, expected 7"},
+        BadImage{"Version", set_word(8, 5), "header: program version 5, expected 8"},
         BadImage{"NoCommands", set_word(12, 0), "header: no commands"},
         BadImage{"HeaderReserved", set_byte(63, 1), "header: bytes after the last field"},
         BadImage{"Commands", set_word(12, 0xffffffff), "expected the 343597384"},

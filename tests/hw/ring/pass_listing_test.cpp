@@ -62,6 +62,8 @@ class FieldReader {
       field = named<Phase>(value, kPhases);
     } else if constexpr (std::is_same_v<Field, Second>) {
       field = named<Second>(value, 5);
+    } else if constexpr (std::is_same_v<Field, TableFunction>) {
+      field = named<TableFunction>(value, kTableFunctions);
     } else if constexpr (std::is_same_v<Field, bool>) {
       field = value == "1";
     } else if constexpr (!std::is_same_v<Field, Opcode>) {
@@ -118,6 +120,8 @@ class FieldDraws {
       field = static_cast<Phase>(random_() % kPhases);
     } else if constexpr (std::is_same_v<Field, Second>) {
       field = static_cast<Second>(random_() % 5);
+    } else if constexpr (std::is_same_v<Field, TableFunction>) {
+      field = static_cast<TableFunction>(random_() % kTableFunctions);
     } else if constexpr (std::is_same_v<Field, bool>) {
       field = random_() % 2 != 0;
     } else {
