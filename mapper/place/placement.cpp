@@ -398,9 +398,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     }
     // What a host prepared for its library has no gaps between rows, nor has a picture between
     // its pixels.
-    const std::uint32_t pitch = machine.unroller.loops != 0 || life.is_picture
-                                    ? row_bytes
-                                    : dram_pitch(row_bytes, tensor.rows, residence.row_gap, machine);
+    const std::uint32_t pitch =
+        machine.unroller.loops != 0 || life.is_picture
+            ? row_bytes
+            : dram_pitch(row_bytes, tensor.rows, residence.row_gap, machine);
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
     location = {Location::Place::kDram, *at, pitch, int4[id], {}};
   }

@@ -44,10 +44,10 @@ class TilingCost {
   struct Shape {
     std::uint64_t m_tiles, c_tiles, n_tiles, k_tiles;
     std::uint64_t array_cycles, b_bytes;
-    double store, postop;       ///< cycles
+    double store, postop;          ///< cycles
     std::uint64_t a_tile, b_tile;  ///< bytes on chip at least; 0: of what is there anyway
     double turnaround;             ///< cycles of the array between all C tiles
-    Loading loading, cautious;  ///< with all and with half of the reads in flight
+    Loading loading, cautious;     ///< with all and with half of the reads in flight
   };
   [[nodiscard]] Shape shape(const Tiling& t) const { return shape(t, array_cycles(t)); }
   /// The same with the cycles of the array alone, which are asked for first: most sizes fail there.
