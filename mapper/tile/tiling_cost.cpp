@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "base/round.h"
@@ -163,21 +164,15 @@ double TilingCost::least_cycles(const Shape& shape, double memory, bool one_resu
 }
 
 TilingCost::Least TilingCost::least_of(const Tiling& t, const Shape& shape) const {
-  const auto stay = [&](std::uint64_t tiles, std::uint64_t bytes) {
-    return tiles * bytes <= problem_.stream_bytes;
+  // No operand has more slots than there is room for.
+  const auto most_slots = [&](std::uint64_t bytes) {
+    return bytes == 0 ? std::numeric_limits<std::uint64_t>::max() : problem_.stream_bytes / bytes;
   };
-  const std::uint64_t parts = shape.n_tiles / shape.c_tiles, row = shape.k_tiles;
-  const std::uint64_t a_parts = t.k_outer ? 1 : parts;
-  std::uint64_t a_times = 1, b_times = 1;
-  if (t.m_outer || shape.m_tiles == 1) {
-    if (!stay(row, shape.a_tile)) a_times = shape.c_tiles * a_parts;
-  } else if (!stay(row * shape.m_tiles, shape.a_tile)) {
-    a_times = shape.c_tiles * (stay(row, shape.a_tile) ? 1 : a_parts);
-  }
-  if (!stay((t.m_outer ? shape.n_tiles : parts) * row, shape.b_tile)) b_times = shape.m_tiles;
+  const double a_times = this->a_times(t, shape, most_slots(shape.a_tile));
+  const double b_times = this->b_times(t, shape, most_slots(shape.b_tile));
   const auto least = [&](const Loading& loading) {
-    const double memory = loading.memory + static_cast<double>(a_times - 1) * loading.a_again +
-                          static_cast<double>(b_times - 1) * loading.b_again;
+    const double memory =
+        loading.memory + (a_times - 1) * loading.a_again + (b_times - 1) * loading.b_again;
     return least_cycles(shape, memory, !t.two_results && !t.in_parts);
   };
   return {least(shape.loading), least(shape.cautious)};
@@ -227,13 +222,12 @@ double TilingCost::again(const DmaRate& rate, std::uint64_t bytes, std::uint64_t
   if (bytes < run) return more;
   // The last run of each time may be short: one of them and the requests that are cut.
   const double size = machine_.dma.request_bytes;
-  const double each = std::max({rate.cycles_per_request, burst_cycles_, 1.0});
-  return std::max(0.0, more - 2 * (static_cast<double>(run) / size + 1) * each);
+  return std::max(0.0, more - 2 * (static_cast<double>(run) / size + 1) * request_cycles(rate));
 }
 
 void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const {
-  t.a_loads = problem_.k == 0 ? 0 : a_times(t, plan);
-  t.b_loads = problem_.k == 0 ? 0 : b_times(t, plan);
+  t.a_loads = problem_.k == 0 ? 0 : a_times(t, shape, plan.a.count);
+  t.b_loads = problem_.k == 0 ? 0 : b_times(t, shape, plan.b.count);
   Loads loads = this->loads(
       shape, t.a_loads,
       plan.pre.count >= shape.k_tiles ? 1 : t.a_loads * static_cast<double>(shape.m_tiles),
@@ -322,24 +316,23 @@ double TilingCost::sweep_loads(const Tiling& t, std::uint64_t tiles, std::uint64
                  (1 - static_cast<double>(kept) / static_cast<double>(tiles));
 }
 
-double TilingCost::a_times(const Tiling& t, const StreamPlan& plan) const {
+double TilingCost::a_times(const Tiling& t, const Shape& shape, std::uint64_t slots) const {
   if (t.unrolled) return static_cast<double>(ceil_div(problem_.n, t.n));
-  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m), c_tiles = ceil_div(problem_.n, t.c_cols);
-  const std::uint64_t parts = t.k_outer ? 1 : ceil_div(t.c_cols, t.n);
-  const std::uint64_t row = ceil_div(problem_.k, t.k);
-  if (t.m_outer || m_tiles == 1) return sweep_loads(t, row, c_tiles * parts, plan.a.count, 1);
-  if (plan.a.count >= row * m_tiles) return 1;
-  return static_cast<double>(c_tiles) * sweep_loads(t, row, parts, plan.a.count, 1);
+  const std::uint64_t parts = t.k_outer ? 1 : shape.n_tiles / shape.c_tiles, row = shape.k_tiles;
+  if (t.m_outer || shape.m_tiles == 1) {
+    return sweep_loads(t, row, shape.c_tiles * parts, slots, 1);
+  }
+  if (slots >= row * shape.m_tiles) return 1;
+  return static_cast<double>(shape.c_tiles) * sweep_loads(t, row, parts, slots, 1);
 }
 
-double TilingCost::b_times(const Tiling& t, const StreamPlan& plan) const {
-  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
-  if (t.unrolled) return static_cast<double>(m_tiles);
-  const std::uint64_t c_tiles = t.m_outer ? ceil_div(problem_.n, t.c_cols) : 1;
-  const std::uint64_t parts = ceil_div(t.c_cols, t.n);
-  const std::uint64_t tiles = c_tiles * parts * ceil_div(problem_.k, t.k);
+double TilingCost::b_times(const Tiling& t, const Shape& shape, std::uint64_t slots) {
+  if (t.unrolled) return static_cast<double>(shape.m_tiles);
+  const std::uint64_t c_tiles = t.m_outer ? shape.c_tiles : 1;
+  const std::uint64_t parts = shape.n_tiles / shape.c_tiles;
+  const std::uint64_t tiles = c_tiles * parts * shape.k_tiles;
   const bool in_turn = c_tiles == 1 && (t.k_outer || parts == 1);
-  return sweep_loads(t, tiles, m_tiles, plan.b.count, in_turn ? parts : tiles);
+  return sweep_loads(t, tiles, shape.m_tiles, slots, in_turn ? parts : tiles);
 }
 
 std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
@@ -371,9 +364,13 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   const auto length = static_cast<double>(std::min(bytes, run));
   const double cuts = run % machine_.dma.request_bytes == 0 ? 0.0 : 1.0 - 1.0 / size;
   const double requests = static_cast<double>(runs) * std::max(1.0, length / size + cuts);
+  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle,
+                  requests * request_cycles(rate));
+}
+
+double TilingCost::request_cycles(const DmaRate& rate) const {
   // A port issues one request a cycle.
-  const double each = std::max({rate.cycles_per_request, burst_cycles_, 1.0});
-  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle, requests * each);
+  return std::max({rate.cycles_per_request, burst_cycles_, 1.0});
 }
 
 // A tile of an operand is in one bank as a rule, and gives two words for a row of full rate where

@@ -56,7 +56,7 @@ class TilingCost {
   /// The same as without its shape, of a tiling that may_fit().
   [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
   /// Cycles that a variant takes at least, by what it loads again for want of room, with all and
-  /// with half of the reads in flight. Of sweeps in one direction.
+  /// with half of the reads in flight.
   struct Least {
     double cycles, cautious;
   };
@@ -102,9 +102,9 @@ class TilingCost {
     double wait = 0, leave = 0;
   };
   [[nodiscard]] PartTimes part_times(const Tiling& t, const Shape& shape) const;
-  /// How often A and B are loaded.
-  [[nodiscard]] double a_times(const Tiling& t, const StreamPlan& plan) const;
-  [[nodiscard]] double b_times(const Tiling& t, const StreamPlan& plan) const;
+  /// How often A and B are loaded with so many slots for their tiles: the more, the less often.
+  [[nodiscard]] double a_times(const Tiling& t, const Shape& shape, std::uint64_t slots) const;
+  [[nodiscard]] static double b_times(const Tiling& t, const Shape& shape, std::uint64_t slots);
   /// The same of tiles that are swept so many times through so many slots.
   [[nodiscard]] static double sweep_loads(const Tiling& t, std::uint64_t tiles,
                                           std::uint64_t sweeps, std::uint64_t slots,
@@ -116,6 +116,8 @@ class TilingCost {
   [[nodiscard]] std::uint64_t b_run(const Tiling& t) const;
   /// Cycles that loading `bytes` in such runs once more takes at least, however often it is done.
   [[nodiscard]] double again(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
+  /// Cycles of a request, whatever its bytes take.
+  [[nodiscard]] double request_cycles(const DmaRate& rate) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
 

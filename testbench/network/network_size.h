@@ -53,6 +53,8 @@ struct NetworkSize {
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
+  /// Tokens that run at once, those of all sequences.
+  [[nodiscard]] std::uint32_t tokens_at_once() const { return batch * (decode ? 1 : length); }
 
   /// Whether the weights of its blocks are int4 on that machine: of a Llama where the array takes
   /// them and the load unit expands no groups.

@@ -202,7 +202,7 @@ model::Routing routing_for(const NetworkSize& size, const hw::Machine& machine, 
     throw hw::InputError(size.name + ": experts, expected host.operators = \"routing\"");
   }
   if (!with_values) {
-    return model::seeded_routing(*size.llama, size.batch * (size.decode ? 1 : size.length),
+    return model::seeded_routing(*size.llama, size.tokens_at_once(),
                                  size.routing.value_or(model::RoutingKind::kUniform), kWeightSeed);
   }
   if (size.routing) {

@@ -293,7 +293,7 @@ ordered_json to_json(const NetworkSize& size) {
     document["vocabulary"] = size.llama->vocabulary;
     document["window"] = size.llama->window;
     if (size.llama->experts != 0) {
-      const std::uint32_t tokens = size.batch * (size.decode ? 1 : size.length);
+      const std::uint32_t tokens = size.tokens_at_once();
       document["experts"] = size.llama->experts;
       document["active_experts"] = size.llama->active_experts;
       document["expected_experts"] = model::expected_experts(*size.llama, tokens);
