@@ -70,11 +70,11 @@ class DependenceGraph::Propagation {
         source_(graph_.nodes[from].out),
         known_(graph_.nodes.size()) {}
 
-  std::vector<Dependence> run() {
+  std::vector<Dependence> run(std::size_t end) {
     const Node& source = graph_.nodes[from_];
     const bool whole_rows = source.stage() != nullptr && is_row_wise(source);
     known_[from_] = {whole_rows ? row() : Reach::kSome, Reach::kNone};
-    for (std::size_t i = from_ + 1; i < graph_.nodes.size(); ++i) {
+    for (std::size_t i = from_ + 1; i < end; ++i) {
       const Node& node = graph_.nodes[i];
       if (dependence_.masked_[i]) continue;
       known_[i] = node.product() != nullptr ? of_product(i) : of_stage(i);
@@ -155,42 +155,49 @@ class DependenceGraph::Propagation {
   std::vector<Dependence> known_;
 };
 
-std::vector<Dependence> DependenceGraph::on(std::size_t from) const {
-  return Propagation(*this, from).run();
+std::vector<Dependence> DependenceGraph::on(std::size_t from, std::size_t end) const {
+  return Propagation(*this, from).run(end);
 }
 
 std::vector<bool> DependenceGraph::needed_by(std::size_t to) const {
-  std::vector<bool> needed(graph_.nodes.size(), false);
-  std::vector<std::vector<View>> read(
-      graph_.nodes.size());  ///< of each node's result, by needed ones
-  needed[to] = true;
-  for (std::size_t i = to + 1; i-- > 0;) {
-    if (!needed[i]) {
-      const View& out = graph_.nodes[i].out;
-      std::uint64_t elements = 0;
-      bool apart = true;
-      for (std::size_t j = 0; j < read[i].size(); ++j) {
-        elements += shared_elements(read[i][j], out);
-        for (std::size_t k = 0; k < j; ++k) {
-          apart = apart && !model::overlap(read[i][j], read[i][k]);
-        }
-        if (shared_elements(read[i][j], out) == std::uint64_t{out.rows} * out.cols) {
-          needed[i] = true;
-        }
+  /// What needed nodes read of a node's result, a list for each node.
+  struct Read {
+    View view;
+    std::size_t next;
+  };
+  constexpr std::size_t kEnd = ~std::size_t{0};
+  std::vector<Read> reads;
+  std::vector<std::size_t> first(to + 1, kEnd);
+  const auto is_read = [&](std::size_t node) {
+    const View& out = graph_.nodes[node].out;
+    const std::uint64_t all = std::uint64_t{out.rows} * out.cols;
+    std::uint64_t elements = 0;
+    bool apart = true;
+    for (std::size_t i = first[node]; i != kEnd; i = reads[i].next) {
+      const std::uint64_t shared = shared_elements(reads[i].view, out);
+      if (shared == all) return true;
+      elements += shared;
+      for (std::size_t j = first[node]; j != i; j = reads[j].next) {
+        apart = apart && !model::overlap(reads[i].view, reads[j].view);
       }
-      if (apart && elements == std::uint64_t{out.rows} * out.cols) needed[i] = true;
     }
+    return apart && elements == all;
+  };
+  const auto add = [&](std::size_t writer, const View& view) {
+    for (std::size_t i = first[writer]; i != kEnd; i = reads[i].next) {
+      if (model::same(reads[i].view, view)) return;
+    }
+    reads.push_back({view, first[writer]});
+    first[writer] = reads.size() - 1;
+  };
+  std::vector<bool> needed(graph_.nodes.size(), false);
+  for (std::size_t i = to + 1; i-- > 0;) {
+    needed[i] = i == to || is_read(i);
     if (!needed[i]) continue;
     for (std::size_t view = 0; view < kViews; ++view) {
       if (view == 0 && graph_.nodes[i].window) continue;  // it may leave pixels out
-      const View reads = view_of(graph_.nodes[i], view);
-      for (const std::size_t writer : writers_[i][view]) {
-        std::vector<View>& all = read[writer];
-        const bool known = std::any_of(all.begin(), all.end(), [&reads](const View& other) {
-          return model::same(other, reads);
-        });
-        if (!known) all.push_back(reads);
-      }
+      const View read = view_of(graph_.nodes[i], view);
+      for (const std::size_t writer : writers_[i][view]) add(writer, read);
     }
   }
   return needed;

@@ -76,10 +76,14 @@ class PathBuilder {
     bool all_rows;  ///< of such work, else one row
   };
 
+  /// Of the nodes to which a path from here may lead at once.
   const std::vector<Dependence>& on(std::size_t from) {
     const auto [at, is_new] = on_.try_emplace(from);
-    if (is_new) at->second = dependence_.on(from);
-    return at->second;
+    if (!is_new) return at->second;
+    const auto next = std::upper_bound(steps_.begin(), steps_.end(), from);
+    const bool near_end = static_cast<std::size_t>(steps_.end() - next) <= kStepsAhead;
+    const std::size_t end = near_end ? graph_.nodes.size() : next[kStepsAhead];
+    return at->second = dependence_.on(from, end);
   }
   const std::vector<bool>& needed_by(std::size_t to) {
     const auto [at, is_new] = needed_.try_emplace(to);

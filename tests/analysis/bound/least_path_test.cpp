@@ -43,7 +43,7 @@ double path(const model::Graph& graph, const hw::Machine& machine) {
 TEST(DependenceGraph, AttentionNeedsAllRowsAndTheRestItsOwn) {
   const model::Graph graph = network(2, 40, false);
   const DependenceGraph dependence(graph);
-  const auto on = dependence.on(node(graph, "blocks.0.mlp.fc2"));
+  const auto on = dependence.on(node(graph, "blocks.0.mlp.fc2"), graph.nodes.size());
   const auto of = [&](const char* name) { return on[node(graph, name)]; };
   EXPECT_EQ(of("blocks.1.norm1").result, Reach::kRow);
   EXPECT_EQ(of("blocks.1.attn.qkv").work, Reach::kRow);
@@ -52,14 +52,14 @@ TEST(DependenceGraph, AttentionNeedsAllRowsAndTheRestItsOwn) {
   EXPECT_EQ(of("blocks.1.mlp.fc2").work, Reach::kAll);
   EXPECT_EQ(of("blocks.0.mlp.fc1").work, Reach::kNone) << "an earlier one";
   // Columns of fc1 may be used before the row is complete.
-  const auto on_fc1 = dependence.on(node(graph, "blocks.0.mlp.fc1"));
+  const auto on_fc1 = dependence.on(node(graph, "blocks.0.mlp.fc1"), graph.nodes.size());
   EXPECT_EQ(on_fc1[node(graph, "blocks.0.mlp.fc2")].work, Reach::kSome);
   EXPECT_EQ(on_fc1[node(graph, "blocks.0.mlp.fc2")].result, Reach::kRow);
 }
 
 TEST(DependenceGraph, KnowsNothingAfterACausalMask) {
   const model::Graph graph = network(2, 40, true);
-  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.mlp.fc2"));
+  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.mlp.fc2"), graph.nodes.size());
   EXPECT_EQ(on[node(graph, "blocks.1.attn.qkv")].work, Reach::kRow);
   EXPECT_EQ(on[node(graph, "blocks.1.attn.head0.softmax")].result, Reach::kNone);
   EXPECT_NE(on[node(graph, "blocks.1.attn.proj")].result, Reach::kAll);
@@ -117,7 +117,7 @@ TEST(LeastPath, ContainsTheNormsOfAllRowsBeforeTheLastOneGoesOn) {
 
 TEST(DependenceGraph, OfARowWiseStageNeedsItsRow) {
   const model::Graph graph = network(2, 40, false);
-  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.norm2"));
+  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.norm2"), graph.nodes.size());
   EXPECT_EQ(on[node(graph, "blocks.0.mlp.fc1")].work, Reach::kRow) << "a MAC of any element";
   EXPECT_EQ(on[node(graph, "blocks.1.attn.head0.context")].work, Reach::kAll);
 }
