@@ -155,6 +155,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   SimulationOptions options;
   options.wave = task.wave;
   options.check = task.check;
+  options.threads = task.threads;
   options.keep_outputs = task.keep_logits;
   if (!task.tensors.empty()) options.tensors = find_tensors(task.tensors, run.graph(), run.first());
   const std::vector<model::TensorId> kept = options.tensors;

@@ -140,6 +140,13 @@ void Dram::spend(bool write, RequestBatch::Request& request) {
 }
 
 void Dram::copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) {
+  if (values_ != nullptr) {
+    if (write) {
+      values_->await();  // actions may still read what was there before
+    } else {
+      values_->await_written({address, bytes});
+    }
+  }
   copy_bytes(write, memory_.data() + address, data, bytes);
 }
 

@@ -12,6 +12,7 @@
 #include "tlm/common/signals.h"
 #include "tlm/common/stored_use.h"
 #include "tlm/common/time.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/memory/memory_target.h"
 
 namespace systole::tlm_model {
@@ -63,6 +64,12 @@ class Dram : public MemoryTarget, public Watched {
     use_observer_ = &observer;
     core_clock_ = &clock;
   }
+  /// Values are also read and written by the actions of this queue, which outlives the run, and
+  /// their requests have no data.
+  void share_values(ValueQueue& values) noexcept {
+    values_ = &values;
+    take_time_alone();
+  }
   /// The stored byte at an address below the capacity.
   [[nodiscard]] std::uint8_t& stored(std::uint64_t address) { return memory_.data()[address]; }
 
@@ -92,6 +99,7 @@ class Dram : public MemoryTarget, public Watched {
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
   std::vector<std::uint64_t> times_;        ///< of requests one after the other in memory
   UseObserver* use_observer_ = nullptr;
+  ValueQueue* values_ = nullptr;
   const Clock* core_clock_ = nullptr;
 };
 
