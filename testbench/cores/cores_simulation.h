@@ -100,7 +100,7 @@ struct CoresOptions {
   bool functional = true;
   bool check = false;
   unsigned threads = 1;  ///< as of SimulationOptions, without a ring
-  bool alone = true;  ///< simulate each core alone too, in processes beside this one
+  bool alone = true;     ///< simulate each core alone too, in processes beside this one
   /// What a core computes with, in a run with values; empty: models. Runs of cores alone have
   /// models, which take the same cycles.
   std::function<tlm_model::Engines(std::size_t core)> engines;

@@ -25,7 +25,7 @@ namespace systole::testbench {
 struct SimulationOptions {
   bool functional = true;  ///< off: cycles without values, and no outputs
   bool check = false;      ///< compare every operator's result with the reference
-  unsigned threads = 1;    ///< with 2, values are computed beside their timing; results are the same
+  unsigned threads = 1;  ///< with 2, values are computed beside their timing; results are the same
   /// Tensors of the graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
   /// Off: SimulationResult::outputs has those of the last inference alone, so that memory does not
