@@ -43,7 +43,7 @@ TEST(Determinism, KernelsChangeNoByte) {
   }
 }
 
-// Chains, decoding, several cores with a cache, attention engines, a loop core, texts.
+// Chains, attention engines, several cores with a cache, decoding, a host that computes.
 TEST(Determinism, ThreadsChangeNoByte) {
   for (const std::string line :
        {"run -m transformer --model vit17 -n 2 --check --tensors blocks.0.*",

@@ -14,14 +14,14 @@
 namespace systole::tlm_model {
 namespace {
 
-constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kQueueBytes = 1 << 20;
 
 class ValueQueueTest : public ::testing::TestWithParam<unsigned> {
  protected:
   ValueQueueTest() { queue_.set_threads(GetParam()); }
   [[nodiscard]] static bool is_beside() { return GetParam() > 1; }
 
-  std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(kBytes);
+  std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(kQueueBytes);
   ValueQueue queue_{memory_.data(), memory_.size()};
 };
 INSTANTIATE_TEST_SUITE_P(Threads, ValueQueueTest, ::testing::Values(1, 2, 4));
@@ -66,34 +66,35 @@ TEST_P(ValueQueueTest, AWorkerThatSleepsIsWokenByWhoWaits) {
 }
 
 TEST_P(ValueQueueTest, WaitsForThoseThatWriteWhatIsRead) {
-  const std::uint64_t there = kBytes / 2;
+  const std::uint64_t there = kQueueBytes / 2;
   Gate gate;
   queue_.post([&] { memory_[there] = 1; }, {there, 1});
   if (is_beside()) queue_.post([&] { gate.pass(); });
-  queue_.post([&] { memory_[there] = 2; }, {kBytes - 1, 1});
-  queue_.await_written({0, kBytes / 4});  // nobody writes there
+  queue_.post([&] { memory_[there] = 2; }, {kQueueBytes - 1, 1});
+  queue_.await_written({0, kQueueBytes / 4});  // nobody writes there
   queue_.await_written({0, 0});
   queue_.await_written({there - 1, 3});
   EXPECT_EQ(memory_[there], is_beside() ? 1 : 2);
   gate.open();
-  queue_.await_written({kBytes - 1, 1});
+  queue_.await_written({kQueueBytes - 1, 1});
   EXPECT_EQ(memory_[there], 2);
 }
 
 TEST_P(ValueQueueTest, KnowsEveryPageThatIsWritten) {
-  queue_.post([this] { memory_[kBytes - 1] = 3; }, {kBytes / 4, kBytes - kBytes / 4});
-  for (const std::uint64_t at : {kBytes / 4, kBytes / 2, kBytes - 1}) {
+  queue_.post([this] { memory_[kQueueBytes - 1] = 3; },
+              {kQueueBytes / 4, kQueueBytes - kQueueBytes / 4});
+  for (const std::uint64_t at : {kQueueBytes / 4, kQueueBytes / 2, kQueueBytes - 1}) {
     queue_.await_written({at, 1});
-    EXPECT_EQ(memory_[kBytes - 1], 3) << at;
+    EXPECT_EQ(memory_[kQueueBytes - 1], 3) << at;
   }
 }
 
 TEST_P(ValueQueueTest, HasNoMoreThanMemory) {
-  EXPECT_EQ(queue_.at({0, kBytes}), memory_.data());
-  EXPECT_EQ(queue_.at({kBytes - 1, 1}), memory_.data() + kBytes - 1);
-  EXPECT_EQ(queue_.at({kBytes, 0}), memory_.data() + kBytes);
-  EXPECT_EQ(queue_.at({1, kBytes}), nullptr);
-  EXPECT_EQ(queue_.at({kBytes + 1, 0}), nullptr);
+  EXPECT_EQ(queue_.at({0, kQueueBytes}), memory_.data());
+  EXPECT_EQ(queue_.at({kQueueBytes - 1, 1}), memory_.data() + kQueueBytes - 1);
+  EXPECT_EQ(queue_.at({kQueueBytes, 0}), memory_.data() + kQueueBytes);
+  EXPECT_EQ(queue_.at({1, kQueueBytes}), nullptr);
+  EXPECT_EQ(queue_.at({kQueueBytes + 1, 0}), nullptr);
   EXPECT_EQ(queue_.at({~std::uint64_t{0}, 2}), nullptr);
 }
 
