@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "hw/memory/dram_timing.h"
@@ -61,6 +63,37 @@ TEST_F(DramTest, TakesTheTimeOfItsTimingModel) {
       ASSERT_EQ(to_ps(answer.delay), timing.access(address, bytes, write, now).end - now);
       ASSERT_EQ(to_ps(sc_core::sc_time_stamp()), now) << "the target must not wait()";
       sc_core::wait(from_ps(random() % 100'000));
+    }
+  });
+}
+
+// An action that reads has what was stored before a write, and a read what actions have written.
+TEST_F(DramTest, WaitsForTheActionsThatShareItsValues) {
+  ValueQueue values(&dram.stored(0), dram.capacity());
+  values.set_threads(2);
+  dram.share_values(values);
+  driver.run([&] {
+    for (unsigned char i = 1; i <= 200; ++i) {
+      const std::uint64_t address = i * std::uint64_t{5000};
+      unsigned char seen = 0;
+      values.post(
+          [&] {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+            seen = dram.stored(address);
+            dram.stored(address + 1) = i;
+          },
+          {address + 1, 1});
+      data[0] = 7;
+      if (i % 2 == 0) {
+        EXPECT_EQ(driver.write(address, data.data(), 1).status, tlm::TLM_OK_RESPONSE);
+        values.await();
+        EXPECT_EQ(seen, 0);
+      } else {
+        EXPECT_EQ(driver.read(address + 1, data.data(), 1).status, tlm::TLM_OK_RESPONSE);
+        EXPECT_EQ(data[0], i);
+      }
+      EXPECT_EQ(driver.read(address + 1, nullptr, 1).status, tlm::TLM_OK_RESPONSE) << "time alone";
+      values.await();
     }
   });
 }
