@@ -304,8 +304,8 @@ void require_values(const std::string& outputs, bool functional) {
 
 void add_threads(CLI::App& command, unsigned& threads) {
   threads = std::thread::hardware_concurrency() > 1 ? 2 : 1;
-  CLI::Option* const option = command.add_option(
-      "--threads", threads, "more than 1: values beside the simulation; default: 2");
+  CLI::Option* const option =
+      command.add_option("--threads", threads, "2: values beside the simulation; default: 2");
   option->type_name("N");
   require_positive(*option);
 }
