@@ -208,24 +208,22 @@ void System::set_shared_counting(bool on, const sc_core::sc_time& now) {
 
 // Only now are the sockets bound.
 void System::start_of_simulation() {
-  for (const hw::MemoryImage* image : images_) {
-    for (const hw::MemoryPiece& piece : *image) {
-      if (functional_ || piece.is_program) poke(piece);
-    }
-  }
+  for (const hw::MemoryImage* image : images_) poke(*image);
 }
 
-void System::poke(const hw::MemoryPiece& piece) {
-  host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(piece.bytes.data()),
-             piece.bytes.size());
+void System::poke(const hw::MemoryImage& image) {
+  for (const hw::MemoryPiece& piece : image) {
+    if (!functional_ && !piece.is_program) continue;
+    const std::shared_ptr<const std::uint8_t> bytes = piece.bytes.hold();
+    host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(bytes.get()),
+               piece.bytes.size());
+  }
 }
 
 void System::exchange_program(const hw::MemoryImage& image,
                               const std::vector<hw::HostFunction>& functions) {
   host.set_functions(functions);
-  for (const hw::MemoryPiece& piece : image) {
-    if (piece.is_program) poke(piece);
-  }
+  poke(image);
 }
 
 void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) {

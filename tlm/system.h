@@ -121,10 +121,14 @@ class System : public Board {
          std::vector<CorePlace> places, const std::vector<Software>& software,
          std::vector<const hw::MemoryImage*> images, bool functional, bool named = false);
 
-  /// What runs next, while nothing runs: the program pieces of `image` take the place of those
-  /// before without taking simulated time. `functions` must outlive the run.
+  /// What runs next, while nothing runs: the pieces of `image`, without values its program alone,
+  /// take the place of those before without taking simulated time. `functions` must outlive the
+  /// run.
   void exchange_program(const hw::MemoryImage& image,
                         const std::vector<hw::HostFunction>& functions);
+
+  /// What DRAM has from `begin` to `end` is not read any more: it costs no host memory.
+  void forget(std::uint64_t begin, std::uint64_t end) { dram.forget(begin, end); }
 
   /// No host has any more jobs.
   [[nodiscard]] virtual bool done() const noexcept;
@@ -150,7 +154,7 @@ class System : public Board {
 
  private:
   void start_of_simulation() override;
-  void poke(const hw::MemoryPiece& piece);
+  void poke(const hw::MemoryImage& image);
   /// `machines` of the places, whose engines go into the board.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine,
          const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,

@@ -121,6 +121,10 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     }
     if (options.next_step) {
       subject.take(options.next_step(next));
+      if (options.unread) {
+        const auto [begin, end] = options.unread(next);
+        system.forget(begin, end);
+      }
       system.exchange_program(*subject.image, subject.program->host_functions);
     }
     count.begin(subject.program->commands.size(), inputs.size() - next);

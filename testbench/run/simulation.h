@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/energy.h"
@@ -40,6 +41,9 @@ struct SimulationOptions {
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
+  /// Of the inference that next_step was called for: the first byte, and the one after the last, of
+  /// memory that it and those after it do not read. May be empty.
+  std::function<std::pair<std::uint64_t, std::uint64_t>(std::size_t inference)> unread;
   /// The bytes of the input of each inference from the outputs that are kept of those before it, in
   /// the place of those given to simulate(), of which there are as many at most; nothing ends the
   /// run.

@@ -26,6 +26,8 @@ class SparseMemory {
   ~SparseMemory();
 
   [[nodiscard]] unsigned char* data() noexcept { return data_; }
+  /// Bytes from `begin` to `end` are zeros again, and cost nothing but at the edges.
+  void forget(std::uint64_t begin, std::uint64_t end);
 
  private:
   std::uint64_t size_;
@@ -63,6 +65,8 @@ class Dram : public MemoryTarget, public Watched {
     use_observer_ = &observer;
     core_clock_ = &clock;
   }
+  /// What is from `begin` to `end`, inside the memory, is not read any more: it becomes zeros.
+  void forget(std::uint64_t begin, std::uint64_t end) { memory_.forget(begin, end); }
   /// The stored byte at an address below the capacity.
   [[nodiscard]] std::uint8_t& stored(std::uint64_t address) { return memory_.data()[address]; }
 

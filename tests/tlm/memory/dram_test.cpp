@@ -47,6 +47,24 @@ TEST_F(DramTest, KeepsWhatIsWrittenAndIsZeroElsewhere) {
   });
 }
 
+TEST_F(DramTest, ForgetsARangeToTheByte) {
+  constexpr std::uint64_t kFirst = 1000, kEnd = 60'000;
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 200; ++i) {
+    for (std::uint64_t at = kFirst; at < kEnd; ++at) dram.stored(at) = 0x5a;
+    // Within a page, across one edge, whole pages.
+    const std::uint64_t begin = kFirst + random() % (kEnd - kFirst);
+    const std::uint64_t most =
+        i % 2 == 0 ? kEnd - begin : std::min<std::uint64_t>(kEnd - begin, 99);
+    const std::uint64_t end = begin + random() % (most + 1);
+    dram.forget(begin, end);
+    for (std::uint64_t at = kFirst; at < kEnd; ++at) {
+      const bool gone = begin <= at && at < end;
+      ASSERT_EQ(dram.stored(at), gone ? 0 : 0x5a) << at << " of " << begin << " to " << end;
+    }
+  }
+}
+
 TEST_F(DramTest, TakesTheTimeOfItsTimingModel) {
   driver.run([this] {
     hw::DramTiming timing(params);
