@@ -264,7 +264,8 @@ module systole_command_fetch #(
     .write_word_o   (write_word),
     .write_data_o   (write_data),
     .write_here_o   (write_here),
-    .write_next_o   (write_next)
+    .write_next_o   (write_next),
+    .placed_i       ('0)
   );
 
   assign record_write_o = write_valid && write_record;

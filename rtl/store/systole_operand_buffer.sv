@@ -91,7 +91,8 @@ module systole_operand_buffer #(
     .write_word_o   (write_word),
     .write_data_o   (write_data),
     .write_here_o   (write_here),
-    .write_next_o   (write_next)
+    .write_next_o   (write_next),
+    .placed_i       ('0)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -62,17 +62,10 @@ std::string chain_problem(const hw::Chain& chain, const CoreSize& size) {
   return "";
 }
 
-bool in_rows(const hw::LocalTile& tile, std::uint32_t lanes) {
-  return tile.address % lanes == 0 && tile.pitch % lanes == 0;
-}
-
-std::string problem_of(const hw::cmd::Load& load, bool sums, const CoreSize& size) {
+std::string problem_of(const hw::cmd::Load& load) {
   if (load.window) return "a window";
   if (load.packed()) return "weights in groups";
-  if (load.pre) return "stages before the anchor";
-  if (sums && !in_rows(load.to, size.lanes))
-    return "sums that do not begin at rows of the accumulator";
-  return "";
+  return load.pre ? "stages before the anchor" : "";
 }
 
 std::string problem_of(const hw::cmd::Result& result, const hw::Program& program,
@@ -99,9 +92,7 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
 
 std::string problem_of(const hw::Command& command, const hw::Program& program,
                        const CoreSize& size) {
-  if (const auto* const load = command.as<hw::cmd::Load>()) {
-    return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator, size);
-  }
+  if (const auto* const load = command.as<hw::cmd::Load>()) return problem_of(*load);
   if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();

@@ -65,17 +65,8 @@ struct CorePass {
   CoreRun run;
   std::vector<hw::LocalWrite> load_writes;
   hw::FoldSchedule folds;
-  std::vector<hw::SumWrite> load_sums;
+  std::vector<hw::LoadedSums> load_sums;
   hw::StoreSchedule stores;
-
-  /// Rows of sums that are written, in order.
-  [[nodiscard]] std::vector<hw::SumWrite> sums() const {
-    std::vector<hw::SumWrite> sums = folds.sums;
-    sums.insert(sums.end(), load_sums.begin(), load_sums.end());
-    std::sort(sums.begin(), sums.end(),
-              [](const hw::SumWrite& a, const hw::SumWrite& b) { return a.cycle < b.cycle; });
-    return sums;
-  }
 
   /// Whether the next pass would find the same.
   [[nodiscard]] bool settles(const CorePass& next) const {
@@ -90,8 +81,12 @@ struct CorePass {
                 [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
-           same(sums(), next.sums(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
-             return a.cycle == b.cycle && a.at == b.at;
+           same(folds.sums, next.folds.sums,
+                [](const hw::SumWrite& a, const hw::SumWrite& b) {
+                  return a.cycle == b.cycle && a.at == b.at;
+                }) &&
+           same(load_sums, next.load_sums, [](const hw::LoadedSums& a, const hw::LoadedSums& b) {
+             return a.cycle == b.cycle && a.first == b.first && a.last == b.last;
            });
   }
 };
@@ -141,7 +136,7 @@ class CorePasses {
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
       commands.push_back(store_command(command, last.run.commands[i].started));
     }
-    const hw::SumPorts ports({size_.lanes, size_.sum_banks, size_.sum_bank_rows}, last.sums());
+    const hw::SumPorts ports(sum_memories(), last.folds.sums, last.load_sums);
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{size_.lanes,
                                  {port_.cut, size_.lanes, size_.outstanding, test_.slots,
@@ -182,8 +177,12 @@ class CorePasses {
     const auto count = static_cast<std::uint32_t>(test_.program.commands.size());
     hw::FetchSchedule fetch(port_, memory.program, size_.fetch_commands, test_.address, count);
     hw::DispatchSchedule schedule(size_.stations);
-    hw::ReadPort loads(port_, memory.loads);
-    hw::SumLoads sums(next.folds.sums, size_.lanes);
+    const hw::SumLoads sums(sum_memories(), next.folds.sums, sum_beats(last.run.reads));
+    hw::ReadMemory memory_of_loads = memory.loads;
+    memory_of_loads.placed = [&](const hw::ReadRequest& request) {
+      return sums.placed(beats_of(request).back());
+    };
+    hw::ReadPort loads(port_, memory_of_loads);
     hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
     std::uint64_t out = 0;     // cycle from which the next command can follow
     std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
@@ -218,13 +217,8 @@ class CorePasses {
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;
-        std::uint64_t free = read.released;
-        if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
-          times.completed = free =
-              sums.run(read.completed, load->m, load->n, load->to.address, load->to.pitch);
-        }
         const std::uint64_t completed = times.completed - at.started;
-        schedule.run(free - at.started, completed, completed);
+        schedule.run(read.released - at.started, completed, completed);
       }
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
@@ -233,8 +227,38 @@ class CorePasses {
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
     next.run.operands = next.stores.operands;
-    next.load_sums = sums.writes();
+    next.load_sums =
+        hw::SumLoads(sum_memories(), next.folds.sums, sum_beats(next.run.reads)).writes();
     next.load_writes = all_writes(next.run.reads, size_.lanes);
+  }
+
+  [[nodiscard]] hw::SumMemories sum_memories() const {
+    return {size_.lanes, size_.sum_banks, size_.sum_bank_rows};
+  }
+
+  /// Beats of a request for the accumulator.
+  [[nodiscard]] std::vector<hw::LoadedSums> beats_of(const hw::ReadRequest& request) const {
+    const hw::Command& command = test_.program.commands[request.command];
+    const std::uint64_t bytes = hw::bytes_of(command.as<hw::cmd::Load>()->type);
+    std::vector<hw::LoadedSums> beats;
+    for (const hw::LocalWrite& write : hw::local_writes(request, size_.lanes)) {
+      beats.push_back({write.cycle, write.to / bytes, (write.to + write.bytes - 1) / bytes});
+    }
+    return beats;
+  }
+
+  /// Those of all loads, in their order.
+  [[nodiscard]] std::vector<hw::LoadedSums> sum_beats(
+      const std::vector<hw::ReadRequest>& reads) const {
+    std::vector<hw::LoadedSums> beats;
+    for (const hw::ReadRequest& request : reads) {
+      if (!request.sums) continue;
+      const std::vector<hw::LoadedSums> of = beats_of(request);
+      beats.insert(beats.end(), of.begin(), of.end());
+    }
+    std::sort(beats.begin(), beats.end(),
+              [](const hw::LoadedSums& a, const hw::LoadedSums& b) { return a.cycle < b.cycle; });
+    return beats;
   }
 
   [[nodiscard]] hw::BankStep access(std::uint64_t address, std::uint64_t bytes) const {

@@ -227,7 +227,7 @@ class RandomCore {
     load.n = size(columns());
     load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
-    load.to = sums(load.m, load.n, true);
+    load.to = sums(load.m, load.n, any(0, 1) == 0);
     return command;
   }
 
