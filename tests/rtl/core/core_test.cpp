@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,8 +22,15 @@ namespace {
 
 const RtlOptions kCoreChecks{true, "", 6};
 
+/// How many random programs run: more if the environment asks for that.
+int programs_or_more(int usual) {
+  const char* const asked = std::getenv("SYSTOLE_CORE_PROGRAMS");
+  return asked == nullptr ? usual : std::max(usual, std::stoi(asked));
+}
+
 TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
-  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks), 150, 23);
+  const RandomCoreRuns runs =
+      run_random_programs(*make_core(kCoreChecks), programs_or_more(150), 23);
   EXPECT_GT(runs.counts.operations, 1'500U);
   EXPECT_GT(runs.waits, runs.counts.operations / 3) << "for a hazard or for its unit";
   EXPECT_GT(runs.reads, 3'000U);
@@ -30,12 +38,15 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   EXPECT_GT(runs.operands, 500U);
   EXPECT_GT(runs.transposed, 150U);
   EXPECT_GT(runs.replaced, 10U) << "chains in the slot of another";
+  EXPECT_GT(runs.late, 5U) << "loads to the accumulator that wait for the array";
+  EXPECT_GT(runs.beside, 20U) << "loads beside one to the accumulator";
   EXPECT_EQ(runs.row_wise.size(), 3U);
 }
 
 // No size is that of preset tiny, and none of the queues' a power of two.
 TEST(Core, RunsThemInAnotherSize) {
-  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), 40, 24);
+  const RandomCoreRuns runs =
+      run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), programs_or_more(40), 24);
   EXPECT_GT(runs.counts.operations, 350U);
   EXPECT_GT(runs.waits, runs.counts.operations / 3);
   EXPECT_GT(runs.reads, 700U);
@@ -43,6 +54,7 @@ TEST(Core, RunsThemInAnotherSize) {
   EXPECT_GT(runs.operands, 100U);
   EXPECT_GT(runs.transposed, 40U);
   EXPECT_GT(runs.replaced, 10U);
+  EXPECT_GT(runs.beside, 8U);
   EXPECT_EQ(runs.row_wise.size(), 3U);
 }
 

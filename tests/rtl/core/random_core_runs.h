@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -19,6 +21,8 @@ struct RandomCoreRuns {
   std::size_t reads = 0, writes = 0, operands = 0;  ///< requests
   std::size_t transposed = 0;                       ///< matmuls
   std::size_t replaced = 0;                         ///< chains in the slot of another one
+  std::size_t late = 0;    ///< loads to the accumulator that wait for the array at their end
+  std::size_t beside = 0;  ///< loads that start before one to the accumulator has ended
   std::set<hw::StageOp> row_wise;
 
   void add(const hw::Program& program, const CoreRun& run, std::uint32_t chain_slots) {
@@ -39,11 +43,28 @@ struct RandomCoreRuns {
         }
       }
     }
+    add_sums(program, run);
     reads += run.reads.size();
     operands += run.operands.size();
     writes += run.writes.size();
     for (const CoreCommandTimes& times : run.commands) {
       waits += times.started > times.dispatched ? 1 : 0;
+    }
+  }
+
+ private:
+  void add_sums(const hw::Program& program, const CoreRun& run) {
+    std::map<std::size_t, std::uint64_t> read;  // loads: the cycle with which all has been read
+    for (const hw::ReadRequest& request : run.reads) {
+      read[request.command] = std::max(read[request.command], request.done);
+    }
+    std::uint64_t until = 0;
+    for (const auto& [command, done] : read) {
+      const CoreCommandTimes& times = run.commands[command];
+      beside += times.started < until ? 1 : 0;
+      if (program.commands[command].opcode() != hw::Opcode::kLoadAccumulator) continue;
+      until = std::max(until, times.completed);
+      late += times.completed > done + 2 ? 1 : 0;
     }
   }
 };
