@@ -100,13 +100,16 @@ class StoreStream {
     results_ = {next.m, next.n, params_.lanes};
     stages_ = StageFlow(chain, next.m, next.n, params_.lanes);
     const std::vector<DType> tensors = tensor_types(chain);
-    if (!tensors.empty()) {
+    std::uint64_t port_free = cycle;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
       RowRead tile;
-      tile.address = next.tensor;
-      tile.pitch = next.tensor_pitch;
+      tile.address = next.tensors.at(t).address;
+      tile.pitch = next.tensors[t].pitch;
       tile.rows = next.m;
-      tile.bytes = next.n * bytes_of(tensors.front());
-      operands_from_ = operands_.run(tile, begun_ - 1, cycle, schedule_.operands).completed + 1;
+      tile.bytes = next.n * bytes_of(tensors[t]);
+      const ReadTimes read = operands_.run(tile, begun_ - 1, port_free, schedule_.operands);
+      port_free = read.released;
+      operands_from_ = std::max(operands_from_, read.completed + 1);
     }
     const std::uint64_t words = parameter_words(chain);
     for (std::uint64_t word = 0; word < words; ++word) {

@@ -133,7 +133,8 @@ module systole_core #(
   logic                is_end, valid, ready, refused, legal, idle, stopped_q;
   logic                chain_valid, chain_first, chain_store;
   logic [SlotBits-1:0] chain, chain_slot;
-  logic [63:0]         chain_word;
+  logic [63:0]         chain_word, tensor;  // the second operand of a command
+  logic [31:0]         tensor_pitch;
 
   systole_program_reader #(
     .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
@@ -149,6 +150,8 @@ module systole_core #(
     .ready_i      (fetch_ready),
     .command_o    (command),
     .chain_o      (chain),
+    .tensor_o     (tensor),
+    .tensor_pitch_o(tensor_pitch),
     .entry_i      (entry_o[StoreBase+:StoreQueue]),
     .completed_i  (store_completed),
     .chain_valid_o(chain_valid),
@@ -235,8 +238,8 @@ module systole_core #(
     .ready_o             (ready),
     .command_i           (command),
     .command_slot_i      (chain),
-    .operand_address_i   ('0),
-    .operand_pitch_i     ('0),
+    .operand_address_i   (192'(tensor)),
+    .operand_pitch_i     (96'(tensor_pitch)),
     .illegal_o           (refused),
     .entry_o,
     .start_o             (started_o),
@@ -335,6 +338,8 @@ module systole_core #(
     .chain_slot_i        (chain_slot),
     .command_i           (command),
     .command_slot_i      (chain),
+    .tensor_i            (tensor),
+    .tensor_pitch_i      (tensor_pitch),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
     .start_valid_i       (started_o[2]),

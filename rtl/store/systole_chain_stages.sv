@@ -24,7 +24,7 @@ module systole_chain_stages #(
   input  logic [StagesBits-1:0] stages_i,
   input  logic                  row_wise_i,     // the last one is
   input  logic [Stages-1:0]     channel_i,      // where which operand goes: systole_chain_store
-  input  logic [Stages-1:0]     tensor_stage_i,
+  input  logic [2*Stages-1:0]   tensor_stage_i,
   input  logic [Stages-1:0]     divide_i,
   input  logic [StageBits-1:0]  last_stage_i,
   output logic                  illegal_o,      // a stage cannot be done
@@ -43,8 +43,8 @@ module systole_chain_stages #(
   input  logic [(Stages+1)*Lanes*6-1:0]  shifts_i,
   input  logic [Lanes*32-1:0]            addend_i,
   output logic [Stages:0]                parameters_take_o,
-  input  logic [Lanes*32-1:0]            tensor_i,
-  output logic                           tensor_take_o,
+  input  logic [2*Lanes*32-1:0]          tensor_i,
+  output logic [1:0]                     tensor_take_o,
   input  logic                           divided_i,       // the reciprocal is there
   input  logic [31:0]                    reciprocal_i,
   output logic                           divide_take_o,
@@ -70,9 +70,10 @@ module systole_chain_stages #(
     assign row_here = row_wise_i && last_stage_i == StageBits'(s);
     always_comb begin
       operand_valid[s]               = loaded_i && ((channel_i[s] && parameters_there_i && !row_here) ||
-                                                    tensor_stage_i[s]);
+                                                    tensor_stage_i[s] || tensor_stage_i[Stages+s]);
       operands[s*RowWidth+:RowWidth] = parameters_i[s*RowWidth+:RowWidth];
-      if (tensor_stage_i[s]) operands[s*RowWidth+:RowWidth] = tensor_i;
+      if (tensor_stage_i[s]) operands[s*RowWidth+:RowWidth] = tensor_i[RowWidth-1:0];
+      if (tensor_stage_i[Stages+s]) operands[s*RowWidth+:RowWidth] = tensor_i[2*RowWidth-1:RowWidth];
       if (divide_i[s]) begin
         operand_valid[s]               = divided_i;
         operands[s*RowWidth+:RowWidth] = {Lanes{reciprocal_i}};
@@ -81,7 +82,8 @@ module systole_chain_stages #(
     assign parameters_take_o[s] = operand_ready[s] || (row_take && row_here);
   end
   assign parameters_take_o[Stages] = row_take && last_stage_i == StageBits'(Stages);
-  assign tensor_take_o             = (operand_ready & tensor_stage_i) != '0;
+  assign tensor_take_o             = {(operand_ready & tensor_stage_i[2*Stages-1:Stages]) != '0,
+                                      (operand_ready & tensor_stage_i[Stages-1:0]) != '0};
   assign divide_take_o             = divided_i && (operand_ready & divide_i) != '0;
 
   // ---------------------------------------------------------------- pipeline

@@ -3,8 +3,8 @@
 // output's type and the number of stages (hw/program/program_image.h), then nine words a stage
 // (hw/postop/microcode.h).
 //
-// A chain is one for the store unit if it has up to Stages stages for its pipeline, of which one may
-// have a tensor as its operand and one may divide by the statistic of its row, and then perhaps a
+// A chain is one for the store unit if it has up to Stages stages for its pipeline, of which two may
+// have a tensor as their operand and one may divide by the statistic of its row, and then perhaps a
 // row-wise stage, if none divides. Other operands are immediates and words of the parameter block.
 // Whether a stage can be done, its unit says when it has the micro-code.
 
@@ -30,8 +30,8 @@ module systole_chain_store #(
   output logic                  usable_o,
   output logic                  parameters_o,  // it has some
   output logic                  asked_row_wise_o,
-  output logic                  asked_tensor_o,
-  output logic [7:0]            asked_element_o,
+  output logic [1:0]            asked_tensor_o,   // it has a first, a second one
+  output logic [15:0]           asked_element_o,
 
   // of chain `chain_i`
   input  logic [SlotBits-1:0]   chain_i,
@@ -41,8 +41,8 @@ module systole_chain_store #(
   output logic [1:0]            passes_o,      // over each row
   output logic [Stages:0]       channel_o,     // stages with a word of the parameter block
   output logic [Stages:0]       shift_o,       // and with a second one
-  output logic [Stages-1:0]     tensor_o,      // the stage with an operand in memory
-  output logic [7:0]            element_o,     // of that: systole_pkg::element_e
+  output logic [2*Stages-1:0]   tensor_o,      // the stage with the first operand in memory, the second
+  output logic [15:0]           element_o,     // of these: systole_pkg::element_e
   output logic [Stages-1:0]     divide_o,      // the stage that divides by the statistic of a row
 
   // a word of it: on the output in the cycle after
@@ -86,12 +86,12 @@ module systole_chain_store #(
   logic [1:0]            passes_q [ChainSlots];
   logic [Stages:0]       channel_q [ChainSlots];
   logic [Stages:0]       shift_q [ChainSlots];
-  logic [Stages-1:0]     tensor_q [ChainSlots];
+  logic [2*Stages-1:0]   tensor_q [ChainSlots];
   logic [Stages-1:0]     divide_q [ChainSlots];
-  logic [7:0]            element_q [ChainSlots];
+  logic [15:0]           element_q [ChainSlots];
   logic [ChainSlots-1:0] usable_q, row_wise_q;
   logic                  row_wise, softmax, usable, in_slots;   // of a stage
-  logic                  tensor, divides, deferred;
+  logic                  tensor, second, divides, deferred;
   logic                  softmax_q;                           // the stage is one
 
   // Zeros after the last stage are stages without operands, which change nothing.
@@ -99,6 +99,7 @@ module systole_chain_store #(
   assign softmax  = op == systole_pkg::Softmax;
   assign row_wise = softmax || op == systole_pkg::LayerNorm;
   assign tensor   = operand == systole_pkg::Tensor;
+  assign second   = tensor_q[slot_i][Stages-1:0] != '0;   // than the one before
   assign divides  = operand == systole_pkg::Row;
   // The word after the codes of a softmax is its mode.
   assign deferred = code && place_q == 4'd1 && last && row_wise_q[slot_i] &&
@@ -106,7 +107,7 @@ module systole_chain_store #(
 
   always_comb begin
     usable = 1'b1;
-    if (tensor) usable = in_slots && tensor_q[slot_i] == '0;
+    if (tensor) usable = in_slots && tensor_q[slot_i][2*Stages-1:Stages] == '0;
     if (divides) usable = in_slots && op == systole_pkg::DivideRowSum && divide_q[slot_i] == '0;
     if (operand > systole_pkg::Tensor) usable = 1'b0;
     if (row_wise && (!last || divide_q[slot_i] != '0)) usable = 1'b0;
@@ -131,8 +132,14 @@ module systole_chain_store #(
       channel_q[slot_i][stage] <= operand == systole_pkg::Channel;
       shift_q[slot_i][stage]   <= operand == systole_pkg::Channel &&
                                   (op == systole_pkg::Requantise || op == systole_pkg::LayerNorm);
-      if (in_slots && tensor) tensor_q[slot_i] <= Stages'(1) << stage;
-      if (tensor) element_q[slot_i] <= word_i[31:24];
+      if (in_slots && tensor && !second) begin
+        tensor_q[slot_i][Stages-1:0] <= Stages'(1) << stage;
+        element_q[slot_i][7:0]       <= word_i[31:24];
+      end
+      if (in_slots && tensor && second) begin
+        tensor_q[slot_i][2*Stages-1:Stages] <= Stages'(1) << stage;
+        element_q[slot_i][15:8]             <= word_i[31:24];
+      end
       if (in_slots && divides) divide_q[slot_i] <= Stages'(1) << stage;
       if (row_wise) begin
         row_wise_q[slot_i] <= 1'b1;
@@ -146,7 +153,8 @@ module systole_chain_store #(
   assign usable_o         = usable_q[asked_i];
   assign parameters_o     = channel_q[asked_i] != '0;
   assign asked_row_wise_o = row_wise_q[asked_i];
-  assign asked_tensor_o   = tensor_q[asked_i] != '0;
+  assign asked_tensor_o   = {tensor_q[asked_i][2*Stages-1:Stages] != '0,
+                             tensor_q[asked_i][Stages-1:0] != '0};
   assign asked_element_o  = element_q[asked_i];
   assign type_o           = type_q[chain_i];
   assign stages_o         = stages_q[chain_i];

@@ -3,8 +3,8 @@
 // hw::apply_chain() of hw/postop/postop.h. Cycles: hw::store_times() of hw/dma/store_schedule.h.
 //
 // A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, beside
-// it its words of the parameter block, which stay in buffers for all of its rows, and the tile of a
-// tensor operand. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
+// it its words of the parameter block, which stay in buffers for all of its rows, and the tiles of its
+// tensor operands. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
 // The last byte out makes place for the next command, except that the writing port must have sent its
 // last request.
 
@@ -54,8 +54,8 @@ module systole_store_unit #(
   input  logic [AddrBits-1:0]   parameters_i,
   input  logic [StatisticsBits-1:0] statistics_i,
   input  logic [ColBits-1:0]    kept_i,          // see systole_softmax_unit
-  input  logic [DramBits-1:0]   tensor_i,
-  input  logic [31:0]           tensor_pitch_i,
+  input  logic [2*DramBits-1:0] tensor_i,        // the first one in the low bits
+  input  logic [63:0]           tensor_pitch_i,
 
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
@@ -76,8 +76,8 @@ module systole_store_unit #(
   input  logic [1:0]            passes_i,
   input  logic [Stages:0]       channel_i,
   input  logic [Stages:0]       shift_i,
-  input  logic [Stages-1:0]     tensor_stage_i,
-  input  logic [7:0]            element_i,
+  input  logic [2*Stages-1:0]   tensor_stage_i,
+  input  logic [15:0]           element_i,
   input  logic [Stages-1:0]     divide_i,
   output logic                  code_read_o,
   output logic [StageBits-1:0]  code_stage_o,
@@ -138,7 +138,7 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  localparam int unsigned FieldBits = 1 + SlotBits + 2 * SumBits + 2 * CountBits + 2 * DramBits + 64 +
+  localparam int unsigned FieldBits = 1 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
                                       AddrBits + StatisticsBits + ColBits;
 
   logic [FieldBits-1:0] fields_q [Queue];
@@ -158,8 +158,10 @@ module systole_store_unit #(
   logic                 moves;
   logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
-  logic [DramBits-1:0]  to, tensor;
-  logic [31:0]          to_pitch, tensor_pitch;
+  logic [DramBits-1:0]  to;
+  logic [31:0]          to_pitch;
+  logic [2*DramBits-1:0] tensor;
+  logic [63:0]          tensor_pitch;
   logic [AddrBits-1:0]  parameters_at;
   logic [StatisticsBits-1:0] statistics;
   logic [ColBits-1:0]   kept;
@@ -235,17 +237,18 @@ module systole_store_unit #(
     .addend_o       (addend)
   );
 
-  // ---------------------------------------------------------------- tensor operand
-  logic                tensor_take, operand_error;
-  logic [Lanes*32-1:0] tensor_data;
+  // ---------------------------------------------------------------- tensor operands
+  logic                  operand_error;
+  logic [1:0]            tensor_take;
+  logic [2*Lanes*32-1:0] tensor_data;
 
-  systole_operand_buffer #(
+  systole_operand_buffers #(
     .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
     .DramBits(DramBits), .CountBits(CountBits)
   ) u_operands (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
     .start_i  (start),
-    .wanted_i (tensor_stage_i != '0),
+    .wanted_i ({tensor_stage_i[2*Stages-1:Stages] != '0, tensor_stage_i[Stages-1:0] != '0}),
     .type_i   (element_i),
     .passes_i,
     .address_i(tensor),

@@ -8,6 +8,7 @@
 
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
+#include "hw/dma/store_schedule.h"
 #include "testbench/rtl/postop/postop_pipeline_unit.h"
 
 namespace systole::testbench {
@@ -58,7 +59,7 @@ std::string chain_problem(const hw::Chain& chain, const CoreSize& size) {
     return std::to_string(chain.stages.size() - ends) + " stages, expected up to " +
            std::to_string(size.stages) + " and perhaps a row-wise one";
   }
-  if (hw::tensor_operands(chain) > 1) return "a second tensor operand";
+  if (hw::tensor_operands(chain) > hw::kStoreTensors) return "more than two tensor operands";
   return "";
 }
 
@@ -86,9 +87,9 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
   if (hw::is_row_wise(chain) && (result.n > kRowColumns || result.chain.valid_cols > kRowColumns)) {
     return "a row of more than " + std::to_string(kRowColumns) + " columns";
   }
-  if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+  for (const hw::DType type : hw::tensor_types(chain)) {
     const std::uint64_t lanes = (result.n + size.lanes - 1) / size.lanes * size.lanes;
-    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(types[0]);
+    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(type);
     if (bytes > size.operand_bytes) {
       return "a tensor operand of " + std::to_string(bytes) + " bytes, expected up to " +
              std::to_string(size.operand_bytes);

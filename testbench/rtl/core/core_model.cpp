@@ -12,6 +12,8 @@
 #include "hw/dma/store_schedule.h"
 #include "hw/dma/sum_loads.h"
 #include "hw/memory/bank_service.h"
+#include "hw/program/program_fetch.h"
+#include "hw/program/program_ranges.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
@@ -36,7 +38,8 @@ hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t starte
   return command;
 }
 
-hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started) {
+hw::StoreCommand store_command(const hw::Command& command, const hw::Program& program,
+                               std::uint64_t started) {
   const auto& result = *command.as<hw::cmd::Result>();
   hw::StoreCommand store;
   store.started = started;
@@ -46,8 +49,10 @@ hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started
   store.c_pitch = result.from.pitch;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
-  store.tensor = result.chain.tensor.address;
-  store.tensor_pitch = result.chain.tensor.pitch;
+  std::size_t tensors = 0;
+  hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType /*type*/) {
+    store.tensors.at(tensors++) = {tile.address, tile.pitch};
+  });
   if (const auto* const move = command.as<hw::cmd::Move>()) {
     store.move = true;
     store.to = move->to.address;
@@ -139,7 +144,8 @@ class CorePasses {
     for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
       const hw::Command& command = test_.program.commands[i];
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
-      commands.push_back(store_command(command, last.run.commands[i].started));
+      commands.push_back(
+          store_command(command, test_.program, last.run.commands[i].started));
     }
     const hw::SumPorts ports({size_.lanes, size_.sum_banks, size_.sum_bank_rows}, last.sums());
     const CoreMemory memory = make_ports_();
@@ -198,7 +204,7 @@ class CorePasses {
       const hw::DispatchTimes at = schedule.next(
           unit, hw::ranges_of(command, test_.program),
           chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
-                       arrival, std::max(out, arrival), unused));
+                       second_operand(command), arrival, std::max(out, arrival), unused));
       fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0};
       const std::uint64_t before = last.run.commands[i].started;
@@ -235,6 +241,12 @@ class CorePasses {
     next.run.operands = next.stores.operands;
     next.load_sums = sums.writes();
     next.load_writes = all_writes(next.run.reads, size_.lanes);
+  }
+
+  /// Where the table of operands has the command's second one.
+  [[nodiscard]] std::optional<std::uint32_t> second_operand(const hw::Command& command) const {
+    const hw::OperandEntries entries = hw::operand_entries(command, test_.program);
+    return entries.count == 0 ? std::nullopt : std::optional(entries.first);
   }
 
   [[nodiscard]] hw::BankStep access(std::uint64_t address, std::uint64_t bytes) const {

@@ -93,8 +93,7 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
   move.started = 5;
   move.m = 3;
   move.n = 20;
-  move.tensor = 128;
-  move.tensor_pitch = 64;
+  move.tensors[0] = {128, 64};
   const auto completed = [&] {
     return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0].completed;
   };
@@ -111,6 +110,34 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
   const std::uint64_t there = move.started + 2 + 30, code = move.started + 1 + 9;
   const std::uint64_t deeper = stage_latency(chain.stages[0]) - stage_latency(Stage{});
   EXPECT_EQ(with.times[0].completed, without + (there + 1 - code) + deeper);
+}
+
+// The requests for the second tile, of 3 x 40 bytes, follow those for the first without a gap.
+TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
+  Chain chain;
+  chain.stages.resize(2);
+  for (Stage& stage : chain.stages) stage.operand = Operand::kTensor;
+  chain.stages[0].tensor = DType::kS8;
+  chain.stages[1].tensor = DType::kS16;
+  StoreCommand move;
+  move.move = true;
+  move.started = 5;
+  move.m = 3;
+  move.n = 20;
+  move.tensors = {{{128, 64}, {1024, 128}}};
+  const StoreSchedule two = store_times({chain}, {move}, store_params(4, 4), nothing_around());
+  ASSERT_EQ(two.operands.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    // Four may be in flight, each for 30 cycles.
+    EXPECT_EQ(two.operands[i].issued, move.started + i + (i < 4 ? 0 : 26)) << i;
+    EXPECT_EQ(two.operands[i].address, i < 3 ? 128 + 64 * i : 1024 + 128 * (i - 3));
+    EXPECT_EQ(two.operands[i].bytes, i < 3 ? 20U : 40U);
+  }
+  chain.stages[1] = Stage{};
+  const StoreSchedule one = store_times({chain}, {move}, store_params(4, 4), nothing_around());
+  const std::uint64_t later = two.operands[5].done - one.operands[2].done;
+  const std::uint64_t deeper = stage_latency({StageOp::kAdd, Operand::kTensor}) - 1;
+  EXPECT_EQ(two.times[0].completed, one.times[0].completed + later + deeper);
 }
 
 // One divider: a row of one vector is divided when its reciprocal is there, every 15 cycles.

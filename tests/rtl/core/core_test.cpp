@@ -28,6 +28,7 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
   EXPECT_GT(runs.reads, 3'000U);
   EXPECT_GT(runs.writes, 2'000U);
   EXPECT_GT(runs.operands, 500U);
+  EXPECT_GT(runs.second_tensors, 40U);
   EXPECT_GT(runs.transposed, 150U);
   EXPECT_GT(runs.replaced, 10U) << "chains in the slot of another";
   EXPECT_EQ(runs.row_wise.size(), 3U);
@@ -41,6 +42,7 @@ TEST(Core, RunsThemInAnotherSize) {
   EXPECT_GT(runs.reads, 700U);
   EXPECT_GT(runs.writes, 400U);
   EXPECT_GT(runs.operands, 100U);
+  EXPECT_GT(runs.second_tensors, 3U);
   EXPECT_GT(runs.transposed, 40U);
   EXPECT_GT(runs.replaced, 10U);
   EXPECT_EQ(runs.row_wise.size(), 3U);
@@ -64,6 +66,7 @@ class CorePrograms : public testing::Test {
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
     hw::Program program;
     program.chains = {chain};
+    program.operand_tiles.resize(2);
     program.commands = {matmul_of(0, 0), command};
     try {
       (void)run(program);
@@ -176,7 +179,7 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   const hw::Command store = store_of(2, 4, 256);
   expect_refused("stage 1, add: a saved operand", store, chain_of(Op::kAdd, hw::Operand::kSaved));
   expect_refused("row statistics", store, chain_of(Op::kAdd, hw::Operand::kRow));
-  expect_refused("second tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
+  expect_refused("more than two tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 3));
   expect_refused("stage 2", store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
   expect_refused("5 stages", store,
                  chain_of(Op::kRelu, hw::Operand::kImmediate, kTinyCore.stages + 1));
@@ -189,6 +192,9 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   expect_refused("65 columns", store_of(1, kTinyCore.parameter_columns() + 1, 256), bias);
   const hw::Command large = store_of(128, 20, 256);
   expect_refused("5120 bytes", large, chain_of(Op::kAdd, hw::Operand::kTensor));
+  hw::Command beyond = store;
+  beyond.as<hw::cmd::Result>()->chain.operands = 2;
+  expect_stop(beyond, chain_of(Op::kAdd, hw::Operand::kTensor, 2));  // of the table of operands
   hw::Command other = store;
   other.as<hw::cmd::Result>()->chain.chain = 1;
   expect_stop(other, chain_of(Op::kRelu, hw::Operand::kImmediate));

@@ -18,6 +18,7 @@ struct RandomCoreRuns {
   std::size_t waits = 0;  ///< commands that started later than they could be dispatched
   std::size_t reads = 0, writes = 0, operands = 0;  ///< requests
   std::size_t transposed = 0;                       ///< matmuls
+  std::size_t second_tensors = 0;                   ///< operands of results
   std::size_t replaced = 0;                         ///< chains in the slot of another one
   std::set<hw::StageOp> row_wise;
 
@@ -33,6 +34,7 @@ struct RandomCoreRuns {
       const auto [slot, is_new] = slots.emplace(chain % chain_slots, chain);
       replaced += !is_new && slot->second != chain ? 1 : 0;
       slot->second = chain;
+      second_tensors += hw::tensor_operands(program.chains[chain]) > 1 ? 1 : 0;
       for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
         if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
           row_wise.insert(stage.op);
