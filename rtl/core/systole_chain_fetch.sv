@@ -5,9 +5,10 @@
 //
 // It looks at one command a cycle of those that have arrived, ahead of dispatch, and waits at one whose
 // chain it has to bring. Chain i has slot i modulo ChainSlots. One that takes the slot of another waits
-// until its command is the next one and no command in flight uses a chain. A record is collected whole, since its beats may come in any order, and then
-// leaves a 64-bit word a cycle (hw/program/program_image.h), while the next one may arrive. What is beyond the longest chain that the
-// core can hold is not read. Entries wait, in the order of their commands, until these go out.
+// until its command is the next one and no command in flight uses a chain. A record is collected whole,
+// since its beats may come in any order, and then leaves a 64-bit word a cycle
+// (hw/program/program_image.h), while the next one may arrive. What is beyond the longest chain that
+// the core can hold is not read. Entries wait, in the order of their commands, until these go out.
 
 `include "systole_assert.svh"
 

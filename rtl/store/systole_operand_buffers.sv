@@ -67,12 +67,14 @@ module systole_operand_buffers #(
   logic [Lanes-1:0]     write_here, write_next;
   logic [1:0]           arriving_q;
   logic [DramBits-1:0]  address;
+  logic [LocalBits:0]   to;
   logic [31:0]          pitch;
 
   // The second one waits for the port, which the first one has from the start on.
   assign start_second = second_q && port_ready;
   assign element_bits = second_q ? type_bits[3:2] : type_bits[1:0];
   assign address      = second_q ? address_i[2*DramBits-1:DramBits] : address_i[DramBits-1:0];
+  assign to           = second_q ? (LocalBits+1)'(Bytes) : '0;
   assign pitch        = second_q ? pitch_i[63:32] : pitch_i[31:0];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -96,7 +98,7 @@ module systole_operand_buffers #(
     .pitch_i        (pitch),
     .rows_i         (32'(m_i)),
     .bytes_i        (32'(n_i) << element_bits),
-    .to_i           ({second_q, LocalBits'(0)}),
+    .to_i           (to),
     .to_pitch_i     ((LocalBits+1)'(vectors_i) << (3'(LaneBits) + 3'(element_bits))),
     .completed_o    (ended),
     .completed_tag_o(ended_tag),

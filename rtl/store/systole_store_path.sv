@@ -155,7 +155,9 @@ module systole_store_path #(
   logic [Stages:0]       channel, shift;
   logic [2*Stages-1:0]   tensor_stage;
   logic [Stages-1:0]     divide;
-  logic                  row_wise;
+  logic                  row_wise, norm;
+  logic [16:0]           length;
+  logic [7:0]            side;
   logic [1:0]            passes;
   logic [15:0]           element;
   logic                  code_read;
@@ -183,6 +185,9 @@ module systole_store_path #(
     .tensor_o    (tensor_stage),
     .element_o   (element),
     .divide_o    (divide),
+    .norm_o      (norm),
+    .length_o    (length),
+    .side_o      (side),
     .channel_o   (channel),
     .shift_o     (shift),
     .read_i      (code_read),
@@ -210,6 +215,7 @@ module systole_store_path #(
     .parameters_i(command_i[576+:AddrBits]),
     .statistics_i(command_i[608+:StatisticsBits]),
     .kept_i      (ColBits'(kept)),
+    .continues_i (command_i[16]),
     .tensor_i    ({tensor_i[DramBits-1:0], command_i[192+:DramBits]}),
     .tensor_pitch_i({tensor_pitch_i, command_i[256+:32]}),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
@@ -223,6 +229,9 @@ module systole_store_path #(
     .tensor_stage_i(tensor_stage),
     .element_i   (element),
     .divide_i    (divide),
+    .norm_i      (norm),
+    .length_i    (length),
+    .side_i      (side),
     .channel_i   (channel),
     .shift_i     (shift),
     .code_read_o (code_read),

@@ -124,7 +124,8 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
   run.commands.assign(begin,
                       begin + static_cast<std::ptrdiff_t>(test.commands * hw::kCommandBytes));
   for (std::size_t at = 0; at < run.commands.size(); at += hw::kCommandBytes) {
-    for (const std::size_t byte : {0U, 4U, 5U, 48U, 49U, 50U, 51U}) run.looked.push_back(run.commands[at + byte]);
+    for (const std::size_t byte : {0U, 4U, 5U, 48U, 49U, 50U, 51U})
+      run.looked.push_back(run.commands[at + byte]);
   }
   run.requests = schedule.requests();
   return run;

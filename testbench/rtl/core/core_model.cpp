@@ -144,8 +144,7 @@ class CorePasses {
     for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
       const hw::Command& command = test_.program.commands[i];
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
-      commands.push_back(
-          store_command(command, test_.program, last.run.commands[i].started));
+      commands.push_back(store_command(command, test_.program, last.run.commands[i].started));
     }
     const hw::SumPorts ports({size_.lanes, size_.sum_banks, size_.sum_bank_rows}, last.sums());
     const CoreMemory memory = make_ports_();

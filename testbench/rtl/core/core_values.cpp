@@ -51,6 +51,7 @@ void execute_result(const hw::Command& command, const hw::Program& program, Core
     operands.tensors.at(tensors.size() - 1) = {rows.data(), pitch};
   });
   operands.row_statistics = state.statistics.data() + result.chain.statistics;
+  operands.accumulate_statistics = result.chain.continues;
   operands.valid_cols = result.chain.valid_cols;
   operands.accumulator = state.sums.data() + result.from.address;
   operands.accumulator_pitch = result.from.pitch;

@@ -39,10 +39,12 @@ TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
   const auto from = [&](std::uint64_t seen) { return seen + 1 + kWay + words + 3; };
   EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, kWay, 0), from(kWay));
   EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 100, 500), 100U) << "it is there";
-  EXPECT_EQ(chains.ready(fetch, 2, std::nullopt, kWay, 200, 500), 200U) << "an empty slot: it came before";
+  EXPECT_EQ(chains.ready(fetch, 2, std::nullopt, kWay, 200, 500), 200U)
+      << "an empty slot: it came before";
   EXPECT_EQ(chains.ready(fetch, 5, std::nullopt, kWay, 300, 500), from(500))
       << "a command in flight has that of chain 1";
-  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 600, 500), from(600)) << "it has been replaced";
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 600, 500), from(600))
+      << "it has been replaced";
   EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 700, 500), 700U);
   ASSERT_EQ(fetch.requests().size(), 5U);
   const std::uint32_t read[] = {1, 2, 5, 1};
@@ -74,8 +76,8 @@ TEST(ChainSchedule, LetsOneRecordLeaveWhileTheNextOneArrives) {
   EXPECT_EQ(fetch.requests()[2].issued, there + 3);
 }
 
-// The entry of a command whose chain is there, then of one whose chain has just arrived: that one is
-// looked at in the cycle after its last byte.
+// The entry of a command whose chain is there, then of one whose chain has just arrived: that one
+// is looked at in the cycle after its last byte.
 TEST(ChainSchedule, ReadsTheEntryOfASecondTensor) {
   ProgramHeader header = header_with(4, 2, 80);
   header.operands = 9;
@@ -84,7 +86,8 @@ TEST(ChainSchedule, ReadsTheEntryOfASecondTensor) {
   ASSERT_EQ(fetch.arrival(3), kWay);
   ChainSchedule chains(header, 4, 2);
   const std::uint64_t there = kWay + 1 + kWay, left = there + 10 + 3;
-  EXPECT_EQ(chains.ready(fetch, 0, 5, kWay, kWay, 0), there + 2 + kWay + 1) << "later than its chain";
+  EXPECT_EQ(chains.ready(fetch, 0, 5, kWay, kWay, 0), there + 2 + kWay + 1)
+      << "later than its chain";
   const std::uint64_t looked = there + 2 + kWay + 1;
   EXPECT_EQ(chains.ready(fetch, 0, 8, kWay, left, 0), looked + 2 + kWay + 1);
   EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, 300, 0), 300U);

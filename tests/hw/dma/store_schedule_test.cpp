@@ -158,6 +158,45 @@ TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
   }
 }
 
+// Three serial units: 23 cycles to the squares about the mean, 17 each for root and reciprocal. A
+// row of one vector waits for the first of these, every 23 cycles.
+TEST(StoreSchedule, NormalisesAPartOfARowEveryTwentyThreeCycles) {
+  const Chain chain{{default_stage(StageOp::kLayerNormApply)}, DType::kS32};
+  const auto completed = [&](std::uint64_t rows, std::uint64_t columns) {
+    StoreCommand move;
+    move.move = true;
+    move.m = rows;
+    move.n = columns;
+    return store_times({chain}, {move}, store_params(4, 16), nothing_around()).times[0].completed;
+  };
+  const std::uint64_t one = completed(1, 4);
+  EXPECT_EQ(one, 1U + 23 + 17 + 17 + stage_latency(chain.stages[0]) + 1);
+  for (std::uint64_t rows = 2; rows < 9; ++rows) {
+    EXPECT_EQ(completed(rows, 4), one + 23 * (rows - 1));
+    EXPECT_EQ(completed(rows, 120), completed(1, 120) + 30 * (rows - 1)) << "hidden";
+  }
+}
+
+// It is a result, too.
+TEST(StoreSchedule, LetsTheNextCommandStartWhenASideOutputIsThere) {
+  Chain chain;
+  chain.stages.resize(1);
+  StoreCommand move;
+  move.move = true;
+  move.m = 3;
+  move.n = 20;
+  const auto times = [&] {
+    return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0];
+  };
+  const StoreTimes without = times();
+  chain.stages[0].side = Reduction::kSumSquares;
+  const StoreTimes with = times();
+  EXPECT_EQ(with.completed, without.completed + 4);
+  EXPECT_EQ(with.released, without.released);
+  EXPECT_EQ(without.free, without.completed);
+  EXPECT_EQ(with.free, without.free + 4);
+}
+
 // The second of two commands has the first one's chain: its micro-code is there.
 TEST(StoreSchedule, LoadsMicroCodeOnceForAChain) {
   Chain chain;

@@ -181,23 +181,27 @@ class RandomCore {
   hw::Chain chain() {
     hw::Chain chain;
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
-    const bool row_wise = any(0, 2) == 0;
+    const bool knows_rows = any(0, 2) == 0;
     std::int64_t tensors = any(0, 2);
-    bool divides = !row_wise && any(0, 3) == 0;
-    for (std::int64_t i = any(0, size_.stages); i > 0; --i) {
+    bool divides = !knows_rows && any(0, 3) == 0;
+    const bool side = !knows_rows && !divides && any(0, 1) == 0;
+    for (std::int64_t i = any(0, 2) == 0 ? size_.stages : any(0, size_.stages); i > 0; --i) {
       if (divides && any(0, i - 1) == 0) {
         divides = false;
         chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
         chain.stages.back().rounding = static_cast<hw::Rounding>(any(0, 2));  // it has one alone
         continue;
       }
-      const bool tensor = tensors > 0 && any(0, 1) == 0;
+      const bool tensor = tensors > 0 && any(0, 2) != 0;
       tensors -= tensor ? 1 : 0;
       chain.stages.push_back(slot_stage(tensor));
     }
-    if (row_wise) {
-      chain.stages.push_back(
-          row_stage(any(0, 1) == 0 ? hw::StageOp::kSoftmax : hw::StageOp::kLayerNorm));
+    if (knows_rows) {
+      constexpr hw::StageOp kEach[] = {hw::StageOp::kSoftmax, hw::StageOp::kLayerNorm,
+                                       hw::StageOp::kLayerNormApply};
+      chain.stages.push_back(row_stage(kEach[any(0, 2)]));
+    } else if (side && !chain.stages.empty()) {
+      chain.stages.back().side = static_cast<hw::Reduction>(any(1, hw::kReductions - 1));
     }
     return chain;
   }
@@ -263,7 +267,11 @@ class RandomCore {
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
     result.chain.parameters =
         static_cast<std::uint32_t>(any(0, static_cast<std::int64_t>(scratchpad() - 4 * words)));
-    result.chain.statistics = size(size_.statistics - result.m + 1) - 1;
+    const std::uint32_t statistics = result.m * std::max(hw::statistics_words(chain), 1U);
+    result.chain.statistics = size(size_.statistics - statistics + 1) - 1;
+    if (!chain.stages.empty() && chain.stages.back().side != hw::Reduction::kNone) {
+      result.chain.continues = any(0, 1) == 0;
+    }
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
     const std::vector<hw::DType> types = hw::tensor_types(chain);
     for (std::size_t i = 0; i < types.size(); ++i) {

@@ -20,7 +20,8 @@ struct RandomCoreRuns {
   std::size_t transposed = 0;                       ///< matmuls
   std::size_t second_tensors = 0;                   ///< operands of results
   std::size_t replaced = 0;                         ///< chains in the slot of another one
-  std::set<hw::StageOp> row_wise;
+  std::set<hw::StageOp> row_wise;                   ///< and others that use the row statistics
+  std::map<hw::Reduction, std::size_t> sides, continued;  ///< side outputs of results
 
   void add(const hw::Program& program, const CoreRun& run, std::uint32_t chain_slots) {
     std::map<std::size_t, std::size_t> slots;  // of chains, by slot
@@ -36,9 +37,11 @@ struct RandomCoreRuns {
       slot->second = chain;
       second_tensors += hw::tensor_operands(program.chains[chain]) > 1 ? 1 : 0;
       for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
-        if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
+        if (hw::stage_info(stage.op).row_wise || hw::statistics_read(stage) != 0) {
           row_wise.insert(stage.op);
         }
+        ++sides[stage.side];
+        continued[stage.side] += result->chain.continues ? 1 : 0;
       }
     }
     reads += run.reads.size();
