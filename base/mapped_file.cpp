@@ -1,7 +1,11 @@
 #include "base/mapped_file.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 
@@ -35,9 +39,19 @@ MappedFile::MappedFile(const std::string& path) {
     auto region = std::make_shared<const bip::mapped_region>(file, bip::read_only);
     bytes_ = {static_cast<const char*>(region->get_address()), region->get_size()};
     owner_ = std::move(region);
+    is_file_ = true;
   } catch (const bip::interprocess_exception& exception) {
     fail_to_map(path, exception.what());
   }
+}
+
+void MappedFile::let_go(const void* first, std::size_t bytes) const {
+  if (!is_file_ || bytes == 0) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(first) % page;
+  // Advice alone: if it is not taken, nothing is wrong.
+  ::madvise(const_cast<char*>(static_cast<const char*>(first)) - before, bytes + before,
+            MADV_DONTNEED);
 }
 
 MappedFile MappedFile::of_bytes(std::string bytes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,12 +21,17 @@ class MappedFile {
   /// Of a file at least one byte; lives as long as any copy of this object.
   std::string_view bytes() const { return bytes_; }
 
+  /// Gives back the host memory of the pages with these bytes of a file, which come again from the
+  /// file where they are read. Bytes that are no file stay.
+  void let_go(const void* first, std::size_t bytes) const;
+
  private:
   MappedFile(std::shared_ptr<const void> owner, std::string_view bytes)
       : owner_(std::move(owner)), bytes_(bytes) {}
 
   std::shared_ptr<const void> owner_;  ///< of the bytes
   std::string_view bytes_;
+  bool is_file_ = false;
 };
 
 }  // namespace systole::hw

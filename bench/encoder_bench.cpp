@@ -42,6 +42,7 @@ struct Options {
   std::uint32_t layers = 12;
   std::string machine = "transformer";
   std::uint32_t repeats = 3;
+  unsigned threads = 2;
   bool by_length = false;
   bool json = false;
 };
@@ -93,11 +94,12 @@ struct Report {
 };
 
 Bytes simulate(const model::Graph& graph, const mapper::Mapping& mapping,
-               const hw::Machine& machine, const Bytes& input, bool functional) {
+               const hw::Machine& machine, const Bytes& input, bool functional, unsigned threads) {
   // Standard output belongs to the figures.
   sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
   testbench::SimulationOptions options;
   options.functional = functional;
+  options.threads = threads;
   testbench::SimulationResult result;
   Report report;
   report.time = time_of([&] {
@@ -144,8 +146,9 @@ class Comparison {
     // In turns, so that a busy host slows all of them.
     for (std::uint32_t i = 0; i < options_.repeats; ++i) {
       native_.run([&] { native.run(input_); });
-      report_ = run_child(mapping, true, exact_);
-      static_cast<void>(run_child(mapping, false, timing_));
+      report_ = run_child(mapping, true, 1, exact_);
+      static_cast<void>(run_child(mapping, true, options_.threads, beside_));
+      static_cast<void>(run_child(mapping, false, 1, timing_));
     }
   }
 
@@ -153,7 +156,7 @@ class Comparison {
   [[nodiscard]] nlohmann::ordered_json cost_of_timing() {
     const mapper::Mapping mapping = mapper::map_graph(graph_, machine_);
     for (std::uint32_t i = 0; i < options_.repeats; ++i) {
-      report_ = run_child(mapping, false, timing_);
+      report_ = run_child(mapping, false, 1, timing_);
     }
     const double us = timing_.best().cpu * 1e6;
     return {{"length", options_.length},
@@ -177,11 +180,15 @@ class Comparison {
         {"native_wall_s", native_.best().wall},
         {"bit_exact_cpu_s", exact_.best().cpu},
         {"bit_exact_wall_s", exact_.best().wall},
+        {"threads", options_.threads},
+        {"bit_exact_threads_cpu_s", beside_.best().cpu},
+        {"bit_exact_threads_wall_s", beside_.best().wall},
         {"timing_only_cpu_s", timing_.best().cpu},
         {"timing_only_wall_s", timing_.best().wall},
         {"mapping_cpu_s", mapping_.best().cpu},
         {"bit_exact_over_native_cpu", exact_.best().cpu / native_.best().cpu},
         {"bit_exact_over_native_wall", exact_.best().wall / native_.best().wall},
+        {"bit_exact_threads_over_native_wall", beside_.best().wall / native_.best().wall},
         {"timing_only_over_native_cpu", timing_.best().cpu / native_.best().cpu},
         {"output_bytes", expected_.size()},
         {"differing_bytes", differing_bytes_},
@@ -198,9 +205,10 @@ class Comparison {
   }
 
  private:
-  Report run_child(const mapper::Mapping& mapping, bool functional, Timer& timer) {
+  Report run_child(const mapper::Mapping& mapping, bool functional, unsigned threads,
+                   Timer& timer) {
     const Bytes bytes = testbench::run_in_child(
-        [&] { return simulate(graph_, mapping, machine_, input_, functional); });
+        [&] { return simulate(graph_, mapping, machine_, input_, functional, threads); });
     Report report;
     std::memcpy(&report, bytes.data(), sizeof report);
     timer.add(report.time);
@@ -218,7 +226,7 @@ class Comparison {
   model::Graph graph_;
   Bytes input_;
   Bytes expected_;
-  Timer mapping_, native_, exact_, timing_;
+  Timer mapping_, native_, exact_, beside_, timing_;
   Report report_;
   std::uint64_t differing_bytes_ = 0;
 };
@@ -268,6 +276,8 @@ int run(int argc, char** argv) {
   app.add_option("--machine", options.machine, "preset or TOML file");
   app.add_option("--repeats", options.repeats, "runs of which the fastest counts")
       ->check(CLI::Range(1, 65536));
+  app.add_option("--threads", options.threads, "of one of the bit-exact runs")
+      ->check(CLI::Range(1, 64));
   app.add_flag("--by-length", options.by_length,
                "only the cost of a command without values, for lengths of 128 to 2048");
   app.add_flag("--json", options.json, "print a JSON document");

@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t batch = 1;
   std::uint32_t tokens = 12;
   std::uint32_t layers = 0;
+  unsigned threads = 2;
   bool timing_only = false;
   bool json = false;
 };
@@ -86,7 +87,7 @@ testbench::NetworkSize size_of(const Options& options) {
   return testbench::network_size(options.model, size);
 }
 
-Cost decode(const Options& options, Mode mode) {
+Cost decode(const Options& options, Mode mode, unsigned threads) {
   sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
   const Time begin = Time::now();
   const hw::Machine machine = machine_of(options);
@@ -96,6 +97,7 @@ Cost decode(const Options& options, Mode mode) {
   testbench::SimulationOptions simulation;
   simulation.functional = mode != Mode::kTiming;
   simulation.check = mode == Mode::kChecked;
+  simulation.threads = threads;
   simulation.bounds = simulation.keep_outputs = false;
   simulation.next_step = [&](std::size_t step) -> const mapper::Mapping& {
     const Time before = Time::now();
@@ -173,8 +175,8 @@ Native native(const Options& options) {
 }
 
 nlohmann::ordered_json figures_of(const Options& options) {
-  const auto run = [&](Mode mode) {
-    return testbench::in_child([&] { return decode(options, mode); });
+  const auto run = [&](Mode mode, unsigned threads = 1) {
+    return testbench::in_child([&] { return decode(options, mode, threads); });
   };
   const Native products = testbench::in_child([&] { return native(options); });
   const Cost timing = run(Mode::kTiming);
@@ -198,10 +200,17 @@ nlohmann::ordered_json figures_of(const Options& options) {
   json["bit_exact_cpu_s_per_token"] = exact.token.cpu;
   json["bit_exact_wall_s_per_token"] = exact.token.wall;
   json["checked_cpu_s_per_token"] = checked.token.cpu;
+  json["checked_wall_s_per_token"] = checked.token.wall;
+  const Cost beside = run(Mode::kExact, options.threads);
+  const Cost checked_beside = run(Mode::kChecked, options.threads);
+  json["threads"] = options.threads;
+  json["bit_exact_threads_cpu_s_per_token"] = beside.token.cpu;
+  json["bit_exact_threads_wall_s_per_token"] = beside.token.wall;
+  json["checked_threads_wall_s_per_token"] = checked_beside.token.wall;
   json["bit_exact_over_native_cpu"] = exact.token.cpu / products.time.cpu;
   json["bit_exact_over_native_wall"] = exact.token.wall / products.time.wall;
   json["first_token_cpu_s"] = exact.start.cpu;
-  json["mismatched_bytes"] = checked.mismatches;
+  json["mismatched_bytes"] = checked.mismatches + checked_beside.mismatches;
   json["peak_memory_mib"] = static_cast<double>(exact.peak_bytes) / (1 << 20);
   json["peak_memory_over_weights"] =
       static_cast<double>(exact.peak_bytes) / static_cast<double>(products.weight_bytes);
@@ -240,6 +249,8 @@ int sc_main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "sequences");
   app.add_option("--tokens", options.tokens, "steps")->check(CLI::Range(2U, 4096U));
   app.add_option("--layers", options.layers, "0: those of the model");
+  app.add_option("--threads", options.threads, "of some of the bit-exact runs")
+      ->check(CLI::Range(1, 64));
   app.add_flag("--timing-only", options.timing_only, "without values");
   app.add_flag("--json", options.json, "print JSON");
   CLI11_PARSE(app, argc, argv);

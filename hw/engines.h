@@ -65,6 +65,7 @@ class HeadMixEngine : public TimedEngine {
 class ArrayModel final : public ArrayEngine {
  public:
   explicit ArrayModel(const Machine::Array& array) : array_(array) {}
+  [[nodiscard]] bool is_timeless() const noexcept override { return true; }
   [[nodiscard]] ArrayCycles matmul(const GemmArgs& operands, bool preloaded) override {
     if (operands.c != nullptr) gemm(operands);
     return array_cycles(array_, operands.m, operands.n,
@@ -78,6 +79,7 @@ class ArrayModel final : public ArrayEngine {
 class PostopModel final : public PostopEngine {
  public:
   explicit PostopModel(std::uint32_t lanes) : lanes_(lanes) {}
+  [[nodiscard]] bool is_timeless() const noexcept override { return true; }
   void apply(const Chain& chain, const ChainOperands& operands) override {
     kernel_of(chain).apply(operands);
   }
@@ -104,6 +106,7 @@ class PostopModel final : public PostopEngine {
 
 class AttentionModel final : public AttentionEngine {
  public:
+  [[nodiscard]] bool is_timeless() const noexcept override { return true; }
   [[nodiscard]] AttentionSums sums(const SparseHead& head, const AttentionOperands& operands,
                                    const ScoreFunctions& functions) override {
     return attention_sums(head, operands, functions);
@@ -112,6 +115,7 @@ class AttentionModel final : public AttentionEngine {
 
 class MixModel final : public HeadMixEngine {
  public:
+  [[nodiscard]] bool is_timeless() const noexcept override { return true; }
   void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
            std::int8_t* out) override {
     mix_heads(mix, in, features, out);

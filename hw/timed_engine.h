@@ -11,6 +11,8 @@ class TimedEngine {
   virtual ~TimedEngine() = default;
   /// What the next call asks for begins in this core cycle.
   virtual void begin_at(std::uint64_t /*cycle*/) {}
+  /// Whether values may be asked for at another time than cycles, and by another thread.
+  [[nodiscard]] virtual bool is_timeless() const noexcept { return false; }
 };
 
 }  // namespace systole::hw

@@ -79,8 +79,8 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   mapping.program.commands.emplace_back();  // kEnd
   count_loads(mapping);
 
-  mapping.image = std::move(constants.pieces());
   mapping.program_address = constants.program_address();
+  mapping.image = std::move(constants).take();
   for (const hw::LayerMask& mask : mapping.program.masks) {
     mapping.image.push_back({mask.address, mask.bytes, true});
   }

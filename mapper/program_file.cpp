@@ -60,7 +60,8 @@ std::vector<model::TensorData> memory_tensors(const Mapping& mapping) {
       begin = piece->address;
     }
     bytes.resize(piece->address - begin);
-    bytes.insert(bytes.end(), piece->bytes.begin(), piece->bytes.end());
+    const std::shared_ptr<const std::uint8_t> held = piece->bytes.hold();
+    bytes.insert(bytes.end(), held.get(), held.get() + piece->bytes.size());
   }
   flush();
   return tensors;
@@ -275,7 +276,7 @@ class Reader {
       throw hw::InputError(name_ + ": tensor " + hw::printable(name, 64) +
                            ", expected memory.ADDRESS or program.ADDRESS");
     }
-    piece.bytes = file_.copy<std::uint8_t>(name);
+    piece.bytes = file_.share<std::uint8_t>(name);
     const std::uint64_t dram = std::uint64_t{result.machine.dram.mib} << 20U;
     if (piece.address > dram || piece.bytes.size() > dram - piece.address) {
       throw hw::InputError(name_ + ": tensor " + name + " ends after the " +

@@ -33,11 +33,13 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<CorePlace> places, bool functional, bool named)
     : sc_module(name),
       named_(named || places.size() > 1),
+      functional_(functional),
       bus("bus", machine.bus, make_mesh(machine)),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
+      values(&dram.stored(0), dram.capacity()),
       core(*make_cores(std::move(places), functional).core),
       interrupt(*cores.front().interrupt) {
   if (l2) l2->memory.bind(dram.socket);
@@ -153,8 +155,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
                bool functional, bool named)
     : Board(name, machine, std::move(places), functional, named),
       host(make_hosts(software, machines, functional)),
-      images_(std::move(images)),
-      functional_(functional) {
+      images_(std::move(images)) {
   for (const auto& each : hosts) bus.connect_initiator(each->socket);
   connect_cores();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -163,7 +164,9 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
     each.interrupt(*cores[i].interrupt);
     each.set_functions(*software[i].functions);
     each.set_on_done([this] {
-      if (done()) sc_core::sc_stop();
+      if (!done()) return;
+      values.await();
+      sc_core::sc_stop();
     });
     cores[i].core->set_on_run([this, i](bool running) { set_counting(i, running); });
     set_counting(i, false);
@@ -206,26 +209,39 @@ void System::set_shared_counting(bool on, const sc_core::sc_time& now) {
   dram.set_counting(on, now);
 }
 
-// Only now are the sockets bound.
-void System::start_of_simulation() {
-  for (const hw::MemoryImage* image : images_) {
-    for (const hw::MemoryPiece& piece : *image) {
-      if (functional_ || piece.is_program) poke(piece);
-    }
-  }
+void Board::start_of_simulation() {
+  static_assert(hw::kDramBase == 0, "commands have offsets in main memory");
+  if (!functional_) return;
+  all_share_ = std::all_of(cores.begin(), cores.end(),
+                           [](const auto& each) { return each.core->can_share_values(); });
+  if (!all_share_) return;
+  for (BoardCore& each : cores) each.core->share_values(values);
+  values.set_threads(threads_);
+  dram.share_values(values);
+  if (!l2) return;
+  l2->leave_values(0);
+  l2->take_time_alone();
 }
 
-void System::poke(const hw::MemoryPiece& piece) {
-  host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(piece.bytes.data()),
-             piece.bytes.size());
+// Only now are the sockets bound.
+void System::start_of_simulation() {
+  Board::start_of_simulation();
+  for (const hw::MemoryImage* image : images_) poke(*image);
+}
+
+void System::poke(const hw::MemoryImage& image) {
+  for (const hw::MemoryPiece& piece : image) {
+    if (!functional() && !piece.is_program) continue;
+    const std::shared_ptr<const std::uint8_t> bytes = piece.bytes.hold();
+    host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(bytes.get()),
+               piece.bytes.size());
+  }
 }
 
 void System::exchange_program(const hw::MemoryImage& image,
                               const std::vector<hw::HostFunction>& functions) {
   host.set_functions(functions);
-  for (const hw::MemoryPiece& piece : image) {
-    if (piece.is_program) poke(piece);
-  }
+  poke(image);
 }
 
 void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) {

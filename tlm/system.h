@@ -13,6 +13,7 @@
 #include "tlm/bus/link.h"
 #include "tlm/bus/system_bus.h"
 #include "tlm/common/time.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/core/core.h"
 #include "tlm/host/host.h"
 #include "tlm/memory/dram.h"
@@ -48,13 +49,14 @@ struct BoardCore {
 
 /// A machine but for its hosts: system bus, L2 cache, DRAM, cores.
 class Board : public sc_core::sc_module {
-  const bool named_;
+  const bool named_, functional_;
 
  public:
   SystemBus bus;
   Dram dram;
   std::unique_ptr<L2Cache> l2;   ///< nullptr: the machine has none
   std::vector<BoardCore> cores;  ///< at least one
+  ValueQueue values;             ///< of cores that can share it
 
   Core& core;                           ///< the first
   sc_core::sc_signal<bool>& interrupt;  ///< its
@@ -67,6 +69,16 @@ class Board : public sc_core::sc_module {
   /// of a mesh.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
         std::vector<CorePlace> places, bool functional, bool named = false);
+
+  /// Threads that simulate and compute, before the simulation begins. One by default: then memory
+  /// has at any time what commands have left there, also for who has direct access to it. Cores
+  /// that cannot share their values keep it at one.
+  void set_threads(unsigned threads) noexcept { threads_ = threads; }
+  /// What is stored in main memory, for actions of `values`; null: caches may have other values, or
+  /// it is not inside.
+  [[nodiscard]] const std::uint8_t* stored(ValueQueue::Span span) const noexcept {
+    return all_share_ ? values.at(span) : nullptr;
+  }
 
   using Traffic = CoreTraffic;
   /// Of all cores.
@@ -88,12 +100,17 @@ class Board : public sc_core::sc_module {
   [[nodiscard]] std::uint64_t byte_hops(unsigned initiator) const;
   /// Whether what belongs to a core has its name.
   [[nodiscard]] bool named() const noexcept { return named_; }
+  [[nodiscard]] bool functional() const noexcept { return functional_; }
+  void start_of_simulation() override;
 
  private:
   /// Puts memory and cores on the mesh.
   void place_on_mesh(const hw::Machine::Noc& noc, unsigned memory,
                      const std::vector<unsigned>& registers);
   BoardCore& make_cores(std::vector<CorePlace> places, bool functional);
+
+  unsigned threads_ = 1;
+  bool all_share_ = false;  ///< the values of all cores are computed by `values`
 };
 
 /// A whole machine. Its memory holds the pieces of an image when the simulation begins. Each core
@@ -121,10 +138,14 @@ class System : public Board {
          std::vector<CorePlace> places, const std::vector<Software>& software,
          std::vector<const hw::MemoryImage*> images, bool functional, bool named = false);
 
-  /// What runs next, while nothing runs: the program pieces of `image` take the place of those
-  /// before without taking simulated time. `functions` must outlive the run.
+  /// What runs next, while nothing runs: the pieces of `image`, without values its program alone,
+  /// take the place of those before without taking simulated time. `functions` must outlive the
+  /// run.
   void exchange_program(const hw::MemoryImage& image,
                         const std::vector<hw::HostFunction>& functions);
+
+  /// What DRAM has from `begin` to `end` is not read any more: it costs no host memory.
+  void forget(std::uint64_t begin, std::uint64_t end) { dram.forget(begin, end); }
 
   /// No host has any more jobs.
   [[nodiscard]] virtual bool done() const noexcept;
@@ -150,7 +171,7 @@ class System : public Board {
 
  private:
   void start_of_simulation() override;
-  void poke(const hw::MemoryPiece& piece);
+  void poke(const hw::MemoryImage& image);
   /// `machines` of the places, whose engines go into the board.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine,
          const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,
@@ -165,7 +186,6 @@ class System : public Board {
 
   std::vector<unsigned> lines_;  ///< of computing hosts, as initiators of the bus
   const std::vector<const hw::MemoryImage*> images_;
-  const bool functional_;
   std::size_t running_ = 0;  ///< cores, and others that use what they share
 };
 

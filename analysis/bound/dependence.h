@@ -36,8 +36,9 @@ class DependenceGraph {
   /// `graph` must outlive it.
   explicit DependenceGraph(const model::Graph& graph);
 
-  /// Of each node on node `from`, in the order of the graph; of those from `end` on nothing is said.
-  /// An element of a row-wise stage exists once its row is known: what needs one needs the row.
+  /// Of each node on node `from`, in the order of the graph; of those from `end` on nothing is
+  /// said. An element of a row-wise stage exists once its row is known: what needs one needs the
+  /// row.
   [[nodiscard]] std::vector<Dependence> on(std::size_t from, std::size_t end) const;
   /// The nodes of which `to` needs every element: all have been computed when `to` is complete.
   /// `to` is one of them.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -11,23 +11,63 @@
 /// The cycle contract of the accumulator in gates: rtl/core/systole_sum_memory.sv meets it.
 namespace systole::hw {
 
-/// Each bank keeps its even and its odd rows in two memories of two ports. A vector takes one
-/// cycle; one that does not begin at a row uses the memories of two rows. Writers never wait. A
-/// reader waits in a cycle in which one of its memories writes the vector of the cycle before and
-/// reads the sums to which another one is added.
+/// The memories of an accumulator: each bank keeps its even and its odd rows in one of its own.
+struct SumMemories {
+  std::uint64_t cols, banks, rows_per_bank;  ///< sums of a row and of a vector; powers of 2
+
+  /// One or two of them, which are the same then.
+  using Pair = std::array<std::uint64_t, 2>;
+
+  /// Those of the vector from sum `at` on: of two rows, unless it begins at a row.
+  [[nodiscard]] Pair of_vector(std::uint64_t at) const {
+    return of_rows(at / cols, (at + cols - 1) / cols);
+  }
+  /// Those of some sums, which are in one row or two.
+  [[nodiscard]] Pair of_sums(std::uint64_t first, std::uint64_t last) const {
+    return of_rows(first / cols, last / cols);
+  }
+
+  [[nodiscard]] static bool uses(const Pair& of, std::uint64_t memory) {
+    return of[0] == memory || of[1] == memory;
+  }
+
+ private:
+  [[nodiscard]] Pair of_rows(std::uint64_t first, std::uint64_t last) const {
+    const auto memory = [this](std::uint64_t row) {
+      row %= banks * rows_per_bank;
+      return 2 * (row / rows_per_bank) + row % 2;
+    };
+    return {memory(first), memory(last)};
+  }
+};
+
+/// Sums that a load writes in a cycle: some of a row, or of two.
+struct LoadedSums {
+  std::uint64_t cycle = 0;
+  std::uint64_t first = 0, last = 0;
+};
+
+/// Each memory has two ports. Writers never wait. A reader of a vector waits in a cycle in which
+/// one of its memories writes what it was given in the cycle before, and reads sums of the array to
+/// which others are added.
 class SumPorts {
  public:
-  struct Size {
-    std::uint64_t cols, banks, rows_per_bank;  ///< sums of a row and of a vector; powers of 2
-  };
-
-  /// `sums`: all vectors that are written, in the order of their cycles.
-  SumPorts(const Size& size, const std::vector<SumWrite>& sums) : size_(size) {
-    for (std::size_t i = 1; i < sums.size(); ++i) {
-      const SumWrite &before = sums[i - 1], &sum = sums[i];
-      if (!sum.accumulate || before.cycle + 1 != sum.cycle) continue;
-      for (const std::uint64_t memory : memories(sum.at)) {
-        if (uses(before.at, memory)) taken_.emplace_back(sum.cycle, memory);
+  /// `array`: all vectors that the array writes, `loads`: what loads write, in the order of their
+  /// cycles.
+  SumPorts(const SumMemories& size, const std::vector<SumWrite>& array,
+           const std::vector<LoadedSums>& loads)
+      : size_(size) {
+    auto loaded = loads.begin();
+    for (std::size_t i = 0; i < array.size(); ++i) {
+      const SumWrite& sum = array[i];
+      if (!sum.accumulate) continue;
+      while (loaded != loads.end() && loaded->cycle + 1 < sum.cycle) ++loaded;
+      for (const std::uint64_t memory : size.of_vector(sum.at)) {
+        const bool of_array = i != 0 && array[i - 1].cycle + 1 == sum.cycle &&
+                              SumMemories::uses(size.of_vector(array[i - 1].at), memory);
+        const bool of_load = loaded != loads.end() && loaded->cycle + 1 == sum.cycle &&
+                             SumMemories::uses(size.of_sums(loaded->first, loaded->last), memory);
+        if (of_array || of_load) taken_.emplace_back(sum.cycle, memory);
       }
     }
     std::sort(taken_.begin(), taken_.end());
@@ -35,28 +75,14 @@ class SumPorts {
 
   /// Whether a reader of the vector from sum `at` on has to wait in a cycle.
   [[nodiscard]] bool none(std::uint64_t cycle, std::uint64_t at) const {
-    const std::vector<std::uint64_t> all = memories(at);
+    const SumMemories::Pair all = size_.of_vector(at);
     return std::any_of(all.begin(), all.end(), [&](std::uint64_t memory) {
       return std::binary_search(taken_.begin(), taken_.end(), std::make_pair(cycle, memory));
     });
   }
 
  private:
-  [[nodiscard]] std::vector<std::uint64_t> memories(std::uint64_t at) const {
-    const std::uint64_t rows = size_.banks * size_.rows_per_bank, row = at / size_.cols;
-    std::vector<std::uint64_t> memories;
-    for (std::uint64_t i = 0; i < (at % size_.cols == 0 ? 1U : 2U); ++i) {
-      const std::uint64_t here = (row + i) % rows;
-      memories.push_back(2 * (here / size_.rows_per_bank) + here % 2);
-    }
-    return memories;
-  }
-  [[nodiscard]] bool uses(std::uint64_t at, std::uint64_t memory) const {
-    const std::vector<std::uint64_t> all = memories(at);
-    return std::find(all.begin(), all.end(), memory) != all.end();
-  }
-
-  Size size_;
+  SumMemories size_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  ///< cycle, memory
 };
 

@@ -21,8 +21,8 @@ ChainSchedule::ChainSchedule(const ProgramHeader& header, std::size_t slots, std
       held_(slots) {}
 
 std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint32_t> chain,
-                                   std::uint64_t arrival, std::uint64_t next,
-                                   std::uint64_t unused) {
+                                   std::optional<std::uint32_t> operand, std::uint64_t arrival,
+                                   std::uint64_t next, std::uint64_t unused) {
   std::uint64_t looked = std::max(look_, arrival);
   std::uint64_t ready = next;
   if (chain && held_[*chain % held_.size()] != chain) {
@@ -34,6 +34,10 @@ std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint
     left_ = leaves + record_bytes_ / kRecordWord + kRecordCycles;
     looked = leaves + 1;
     ready = std::max(next, left_);
+  }
+  if (operand) {
+    looked = fetch.record(header_.operand(*operand), kOperandTileBytes, looked + 1) + 1;
+    ready = std::max(ready, looked);
   }
   look_ = looked + 1;
   fetch.is_looked(look_);

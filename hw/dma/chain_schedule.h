@@ -14,7 +14,8 @@
 namespace systole::hw {
 
 /// The commands that have arrived are looked at in their order, one a cycle, ahead of dispatch. At
-/// one whose chain the core does not hold, that is read before the next one is looked at. A record
+/// one whose chain the core does not hold, that is read before the next one is looked at, and so is
+/// then the entry of the table of operands that it takes. A record
 /// then leaves its buffer, a word a cycle, while the next one may arrive in another. Chain i has
 /// slot i modulo `slots`; while another chain is in the slot, it waits until the command is the
 /// next one to be dispatched and no command in flight uses a chain.
@@ -26,10 +27,11 @@ class ChainSchedule {
 
   /// The cycle from which the next command can be dispatched: to be called for each, in order. It
   /// has arrived with cycle `arrival` and can be the next one from `next` on; those in flight have
-  /// all let go of their chains with cycle `unused`. `chain`: that it names, if it does.
+  /// all let go of their chains with cycle `unused`. `chain`: that it names, if it does; `operand`:
+  /// where its second tensor is in the table of operands, if it has one.
   [[nodiscard]] std::uint64_t ready(FetchSchedule& fetch, std::optional<std::uint32_t> chain,
-                                    std::uint64_t arrival, std::uint64_t next,
-                                    std::uint64_t unused);
+                                    std::optional<std::uint32_t> operand, std::uint64_t arrival,
+                                    std::uint64_t next, std::uint64_t unused);
 
  private:
   const ProgramHeader header_;

@@ -38,9 +38,10 @@ ReadTimes ReadPort::run(const RowRead& command, std::size_t position, std::uint6
       request.issued = std::max(times.released, slots_[slot]);
       while (!memory_.takes(request.issued)) ++request.issued;
       request.done = memory_.done(request);
-      slots_[slot] = request.done;
+      const bool late = request.sums && memory_.placed != nullptr;
+      slots_[slot] = late ? memory_.placed(request) : request.done;
       ++issued_;
-      times.completed = std::max(times.completed, request.done);
+      times.completed = std::max(times.completed, slots_[slot]);
       times.released = request.issued + 1;
       at += request.bytes;
       requests.push_back(request);

@@ -35,7 +35,7 @@ struct ReadRequest {
   std::uint64_t address = 0, bytes = 0;
   std::uint64_t to = 0;  ///< of its first byte
   std::uint64_t issued = 0;
-  std::uint64_t done = 0;  ///< cycle with which its last byte is in its place
+  std::uint64_t done = 0;  ///< cycle with which its last byte is there
   bool sums = false;       ///< as those of its command
 };
 
@@ -57,12 +57,15 @@ struct ReadMemory {
   /// The cycle with which a request is done, whose other fields say what it is: later than its
   /// issue. Called once for each, in their order.
   std::function<std::uint64_t(const ReadRequest& request)> done;
+  /// The cycle with which the bytes of a request are in the accumulator that is done, later than
+  /// that. Where it is empty, and of bytes for the scratchpad, it is the same cycle.
+  std::function<std::uint64_t(const ReadRequest& request)> placed = {};
 };
 
 /// A port that runs commands. A command's first request issues in the cycle of its start at the
 /// earliest, the others one a cycle, each when the memory takes it and it has a slot: that of the
 /// request `outstanding` before it, or any that is free, as `slots` says. A slot is free from the
-/// cycle with which its request is done.
+/// cycle with which the bytes of its request are in their places.
 class ReadPort {
  public:
   ReadPort(const ReadParams& params, ReadMemory memory)

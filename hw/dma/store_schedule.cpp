@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/round.h"
+#include "hw/number/unit_depths.h"
 #include "hw/postop/microcode.h"
 #include "hw/postop/row_flow.h"
 
@@ -12,6 +13,9 @@ namespace systole::hw {
 namespace {
 
 constexpr std::size_t kNoChain = ~std::size_t{0};
+/// From the last vector of a row to the first cycle in which its side output can be read: squares,
+/// their sum, and what was there before.
+constexpr std::uint64_t kSideCycles = unit_depth::kMultiply + 2;
 
 /// Rows of vectors, one vector after the other.
 struct Vectors {
@@ -61,12 +65,12 @@ class StoreStream {
   [[nodiscard]] std::uint64_t beat_bytes() const { return params_.port.beat_bytes; }
 
   void step(std::uint64_t cycle) {
-    if (!busy_ && port_.can_start() && !free_known_) {
+    if (can_start(cycle) && !free_known_) {
       times().free = cycle;
       free_known_ = true;
     }
-    const bool starts = begun_ < commands_.size() && commands_[begun_].started <= cycle && !busy_ &&
-                        port_.can_start();
+    const bool starts =
+        begun_ < commands_.size() && commands_[begun_].started <= cycle && can_start(cycle);
     const bool loaded = busy_ && code_ == 0 && parameters_.empty() && operands_from_ <= cycle;
     std::uint64_t piece = 0;  // taken by the port
     bool row_end = false;
@@ -84,6 +88,9 @@ class StoreStream {
     port_.step(cycle, piece, row_end);
   }
 
+  [[nodiscard]] bool can_start(std::uint64_t cycle) const {
+    return !busy_ && port_.can_start() && side_until_ <= cycle;
+  }
   [[nodiscard]] std::uint64_t sums_at() const {
     return command().c + reads_.row() * command().c_pitch + reads_.vector() * params_.lanes;
   }
@@ -100,13 +107,16 @@ class StoreStream {
     results_ = {next.m, next.n, params_.lanes};
     stages_ = StageFlow(chain, next.m, next.n, params_.lanes);
     const std::vector<DType> tensors = tensor_types(chain);
-    if (!tensors.empty()) {
+    std::uint64_t port_free = cycle;
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
       RowRead tile;
-      tile.address = next.tensor;
-      tile.pitch = next.tensor_pitch;
+      tile.address = next.tensors.at(t).address;
+      tile.pitch = next.tensors[t].pitch;
       tile.rows = next.m;
-      tile.bytes = next.n * bytes_of(tensors.front());
-      operands_from_ = operands_.run(tile, begun_ - 1, cycle, schedule_.operands).completed + 1;
+      tile.bytes = next.n * bytes_of(tensors[t]);
+      const ReadTimes read = operands_.run(tile, begun_ - 1, port_free, schedule_.operands);
+      port_free = read.released;
+      operands_from_ = std::max(operands_from_, read.completed + 1);
     }
     const std::uint64_t words = parameter_words(chain);
     for (std::uint64_t word = 0; word < words; ++word) {
@@ -150,7 +160,10 @@ class StoreStream {
     results_.next();
     if (results_.over()) {
       busy_ = false;
-      if (command().move) times().completed = cycle + 1;
+      const Chain& chain = chains_[chain_];
+      const bool side = !chain.stages.empty() && chain.stages.back().side != Reduction::kNone;
+      side_until_ = side ? cycle + kSideCycles : 0;
+      times().completed = std::max(side_until_, command().move ? cycle + 1 : 0);
     }
     return true;
   }
@@ -170,6 +183,7 @@ class StoreStream {
   std::uint64_t element_bytes_ = 1;
   ReadPort operands_;
   std::uint64_t operands_from_ = 0;  ///< cycle from which those of the command are there
+  std::uint64_t side_until_ = 0;     ///< cycle from which its side output is there
   RowOrder reads_;
   Vectors results_;
   bool sums_there_ = false;  ///< a vector is between accumulator and pipeline

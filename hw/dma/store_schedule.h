@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,8 +12,12 @@
 
 /// The cycle contract of a unit that brings rows of sums through the post-op pipeline to memory
 /// or into the scratchpad, in gates: rtl/store/systole_store_unit.sv meets it. Its chains have up
-/// to one tensor operand, and a row-wise stage, if at all, at their end.
+/// to kStoreTensors tensor operands, a stage that knows rows (softmax, LayerNorm,
+/// that of parts of rows), if at all, at their end, and side outputs of a last stage that does not.
 namespace systole::hw {
+
+/// Tensor operands that a unit has buffers for.
+inline constexpr std::size_t kStoreTensors = 2;
 
 /// What a unit is built for.
 struct StoreParams {
@@ -26,11 +31,15 @@ struct StoreCommand {
   std::uint64_t started = 0;
   bool move = false;
   std::uint64_t m = 1, n = 1;
-  std::uint64_t c = 0, c_pitch = 0;            ///< sums of the accumulator
-  std::uint64_t to = 0, to_pitch = 0;          ///< bytes of memory or of the scratchpad
-  std::uint64_t parameters = 0;                ///< byte of the scratchpad
-  std::size_t chain = 0;                       ///< its number
-  std::uint64_t tensor = 0, tensor_pitch = 0;  ///< in memory, if the chain has such an operand
+  std::uint64_t c = 0, c_pitch = 0;    ///< sums of the accumulator
+  std::uint64_t to = 0, to_pitch = 0;  ///< bytes of memory or of the scratchpad
+  std::uint64_t parameters = 0;        ///< byte of the scratchpad
+  std::size_t chain = 0;               ///< its number
+  /// Of its chain's tensor operands, in the order of their stages.
+  struct Tensor {
+    std::uint64_t address = 0, pitch = 0;
+  };
+  std::array<Tensor, kStoreTensors> tensors;
 };
 
 struct StoreTimes {
@@ -63,13 +72,16 @@ struct StoreSchedule {
 /// - From the cycle after the start on: the micro-code, nine words a stage, one a cycle, unless the
 ///   command before had the same chain; at the same time the parameters, stage by stage, word by
 ///   word, for each vector of `lanes` columns 4 x lanes bytes in words of the scratchpad.
-///   The tile of a tensor operand comes from the cycle of the start on, and can be used in the
-///   cycle after the one with which its last byte is there.
+///   The tile of a tensor operand comes from the cycle of the start on, that of a second one when
+///   the port is free, and they can be used in the cycle after the one with which the last byte is
+///   there.
 /// - Then a vector of sums is read a cycle, in the order of RowOrder, unless the accumulator has no
 ///   port or the pipeline stands still. It enters the pipeline in the next cycle: StageFlow.
 /// - A vector of results leaves in pieces of up to a beat, one a cycle, when the port or the
 ///   scratchpad takes them; meanwhile the pipeline stands still.
-/// - The next command can start when the last piece has left and the port has issued all requests.
+/// - The next command can start when the last piece has left and the port has issued all requests,
+///   after a side output four cycles later: the statistics of a row are in their place then, and
+///   the command is not complete before.
 [[nodiscard]] StoreSchedule store_times(const std::vector<Chain>& chains,
                                         const std::vector<StoreCommand>& commands,
                                         const StoreParams& params, const StoreSurroundings& around);

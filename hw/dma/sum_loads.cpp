@@ -1,28 +1,37 @@
 #include "hw/dma/sum_loads.h"
 
+#include <algorithm>
+
 namespace systole::hw {
-namespace {
 
-/// From the cycle with which a tile is there to its first row: the last beat is written, then the
-/// first vector is read.
-constexpr std::uint64_t kFirstRow = 2;
-
-}  // namespace
-
-SumLoads::SumLoads(const std::vector<SumWrite>& array, std::uint64_t lanes) : lanes_(lanes) {
-  for (const SumWrite& write : array) busy_.insert(write.cycle);
+SumLoads::SumLoads(const SumMemories& size, const std::vector<SumWrite>& array,
+                   const std::vector<LoadedSums>& beats)
+    : size_(size), array_(array) {
+  std::uint64_t free = 0;
+  for (const LoadedSums& beat : beats) {
+    beats_.push_back(beat.cycle);
+    writes_.push_back({written(beat, free), beat.first, beat.last});
+    free = writes_.back().cycle + 1;
+  }
 }
 
-std::uint64_t SumLoads::run(std::uint64_t there, std::uint64_t m, std::uint64_t n, std::uint64_t c,
-                            std::uint64_t c_pitch) {
-  std::uint64_t cycle = there + kFirstRow;
-  for (std::uint64_t row = 0; row < m; ++row) {
-    for (std::uint64_t column = 0; column < n; column += lanes_) {
-      while (busy_.count(cycle) != 0) ++cycle;
-      writes_.push_back({cycle++, c + row * c_pitch + column, false});
-    }
+std::uint64_t SumLoads::written(const LoadedSums& beat, std::uint64_t free) const {
+  std::uint64_t cycle = std::max(beat.cycle + 1, free);
+  const SumMemories::Pair memories = size_.of_sums(beat.first, beat.last);
+  auto row = std::lower_bound(array_.begin(), array_.end(), cycle,
+                              [](const SumWrite& a, std::uint64_t at) { return a.cycle < at; });
+  for (; row != array_.end() && row->cycle == cycle; ++row, ++cycle) {
+    const SumMemories::Pair taken = size_.of_vector(row->at);
+    if (!SumMemories::uses(memories, taken[0]) && !SumMemories::uses(memories, taken[1])) break;
   }
   return cycle;
+}
+
+std::uint64_t SumLoads::placed(const LoadedSums& beat) const {
+  const auto before = std::lower_bound(beats_.begin(), beats_.end(), beat.cycle) - beats_.begin();
+  const std::uint64_t free =
+      before == 0 ? 0 : writes_[static_cast<std::size_t>(before) - 1].cycle + 1;
+  return written(beat, free) + 1;
 }
 
 }  // namespace systole::hw

@@ -1,34 +1,37 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <vector>
 
 #include "hw/array/fold_stream.h"
+#include "hw/array/sum_ports.h"
 
 /// The cycle contract of loads to the accumulator in gates: rtl/core/systole_sum_loader.sv meets
-/// it. All bytes of a tile are kept until the last one is there; then its rows go to the
-/// accumulator, a vector a cycle, after those of the array.
+/// it. Beats are written in their order, each in the first cycle after its own in which the array
+/// writes into none of its memories.
 namespace systole::hw {
 
 class SumLoads {
  public:
-  /// `array`: rows of sums that the array writes; `lanes`: sums in a row of the accumulator.
-  SumLoads(const std::vector<SumWrite>& array, std::uint64_t lanes);
+  /// `array`: vectors of sums that the array writes; `beats`: what the port has read, a beat a
+  /// cycle, with the cycles in which they are in its register. Both in the order of their cycles.
+  SumLoads(const SumMemories& size, const std::vector<SumWrite>& array,
+           const std::vector<LoadedSums>& beats);
 
-  /// A tile of `m` rows of `n` sums, from sum `c` of the accumulator on and `c_pitch` sums apart,
-  /// whose last byte is there with cycle `there`. Returns the cycle with which its sums are there:
-  /// the load unit can take another load then.
-  std::uint64_t run(std::uint64_t there, std::uint64_t m, std::uint64_t n, std::uint64_t c,
-                    std::uint64_t c_pitch);
+  /// The cycle with which a beat would be in the accumulator, after those of `beats` that were in
+  /// the port's register before it.
+  [[nodiscard]] std::uint64_t placed(const LoadedSums& beat) const;
 
-  /// Rows that were written.
-  [[nodiscard]] const std::vector<SumWrite>& writes() const { return writes_; }
+  /// What is written.
+  [[nodiscard]] const std::vector<LoadedSums>& writes() const { return writes_; }
 
  private:
-  std::set<std::uint64_t> busy_;  ///< cycles in which the array writes
-  const std::uint64_t lanes_;
-  std::vector<SumWrite> writes_;
+  [[nodiscard]] std::uint64_t written(const LoadedSums& beat, std::uint64_t free) const;
+
+  const SumMemories size_;
+  const std::vector<SumWrite>& array_;
+  std::vector<std::uint64_t> beats_;  ///< their cycles
+  std::vector<LoadedSums> writes_;
 };
 
 }  // namespace systole::hw

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/round.h"
+#include "hw/function/layernorm.h"
 #include "hw/function/softmax.h"
+#include "hw/number/isqrt.h"
 #include "hw/number/serial_unit.h"
+#include "hw/number/unit_depths.h"
 
 namespace systole::hw {
 
@@ -70,24 +73,44 @@ void RowStage::step(bool offered, bool refused) {
   if (++at_ == (slot_ == slots_ ? gap_ : vectors_)) next_slot();
 }
 
-void RowReciprocals::step(bool taken) {
+RowFactors::RowFactors(const Stage& stage, std::uint64_t rows, std::uint64_t vectors)
+    : rows_(rows - 1), vectors_(vectors), left_(vectors) {
+  constexpr std::uint64_t kRead = 2;  // and its words are there
   constexpr std::uint64_t kDivision = serial_cycles(kDeferredReciprocalBits + 1);
+  constexpr std::uint64_t kMean = serial_cycles(kLayerNormMaxInputBits) + 1;
+  constexpr std::uint64_t kSquares = unit_depth::kMultiply + 1 + unit_depth::kMultiply + 1;
+  constexpr std::uint64_t kFactor = serial_cycles(kLayerNormFactorBits + 1);
+  if (stage.op == StageOp::kLayerNormApply) {
+    cycles_ = {kRead + kMean + kSquares, kIntSqrtCycles + 1, kFactor + 1};
+  } else {
+    cycles_ = {kRead + kDivision};
+  }
+  at_.resize(cycles_.size());
+  at_[0] = 0;
+}
+
+void RowFactors::step(bool taken) {
   const bool row_end = taken && left_ == 1;
   if (taken) left_ = row_end ? vectors_ : left_ - 1;
-  const bool there = state_ == State::kDivide && cycles_ >= kDivision && (!valid_ || row_end);
-  valid_ = there || (valid_ && !row_end);
-  switch (state_) {
-    case State::kIdle:
-      break;
-    case State::kRead:
-      --rows_;
-      cycles_ = 0;
-      state_ = State::kDivide;
-      break;
-    case State::kDivide:
-      ++cycles_;
-      if (there) state_ = rows_ == 0 ? State::kIdle : State::kRead;
-      break;
+  bool free = !valid_ || row_end;  // what comes after the unit
+  valid_ = valid_ && !row_end;
+  for (std::size_t unit = cycles_.size(); unit-- > 0;) {
+    if (!at_[unit]) {
+      free = true;
+      continue;
+    }
+    const bool moves = ++*at_[unit] >= cycles_[unit] && free;
+    free = moves;
+    if (!moves) continue;
+    at_[unit].reset();
+    if (unit + 1 == cycles_.size()) {
+      valid_ = true;
+    } else {
+      at_[unit + 1] = 0;
+    }
+    if (unit != 0 || rows_ == 0) continue;
+    --rows_;
+    at_[0] = 0;
   }
 }
 
@@ -100,10 +123,12 @@ StageFlow::StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
       row_.emplace(stage, rows, vectors);
       break;
     }
-    if (stage.operand == Operand::kRow) {
-      divide_at_ = latency;
-      reciprocals_.start(rows, vectors);
+    if (statistics_read(stage) != 0) factors_ = RowFactors(stage, rows, vectors);
+    if (stage.op == StageOp::kLayerNormApply) {
+      norm_.emplace(stage_latency(stage), false);
+      break;
     }
+    if (stage.operand == Operand::kRow) divide_at_ = latency;
     latency += stage_latency(stage);
   }
   pipeline_.assign(latency, false);
@@ -113,7 +138,7 @@ bool StageFlow::wants_reciprocal(bool offered) const {
   return divide_at_ && (*divide_at_ == 0 ? offered : pipeline_[*divide_at_ - 1]);
 }
 bool StageFlow::divides_late(bool offered) const {
-  return wants_reciprocal(offered) && !reciprocals_.valid();
+  return wants_reciprocal(offered) && !factors_.valid();
 }
 
 bool StageFlow::pipeline_result(bool offered) const {
@@ -123,18 +148,29 @@ bool StageFlow::pipeline_result(bool offered) const {
 }
 
 bool StageFlow::has_result(bool offered) const {
+  if (norm_) return norm_->back();
   return row_ ? row_->has_result() : pipeline_result(offered);
+}
+
+bool StageFlow::last_takes(bool refused) const {
+  if (norm_) return factors_.valid() && !(norm_->back() && refused);
+  return row_ ? row_->takes(refused) : !refused;
 }
 
 bool StageFlow::step(bool offered, bool refused) {
   const bool result = pipeline_result(offered);
   const bool late = divides_late(offered), first = divide_at_ && *divide_at_ == 0;
-  const bool leaves = row_ ? row_->takes(refused) : !refused;
+  const bool leaves = last_takes(refused);
   const bool moves = !(result && !leaves) && (first || !late);
   const bool in = offered && moves && !(first && late);
-  const bool reciprocal = moves && wants_reciprocal(offered) && reciprocals_.valid();
+  const bool divided = moves && wants_reciprocal(offered) && factors_.valid();
+  const bool normalised = norm_ && result && leaves;
   if (row_) row_->step(result, refused);
-  reciprocals_.step(reciprocal);
+  if (norm_ && !(norm_->back() && refused)) {
+    norm_->pop_back();
+    norm_->push_front(normalised);
+  }
+  factors_.step(divided || normalised);
   if (moves && !pipeline_.empty()) {
     pipeline_.pop_back();
     pipeline_.push_front(in);

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "hw/postop/postop.h"
 
 /// The stages of a chain cycle by cycle, for whoever feeds them from a memory and hands on what
 /// they deliver: the cycle contracts of rtl/store/systole_row_passes.sv, systole_chain_stages.sv
-/// and systole_row_reciprocals.sv. What a tile takes where nothing is late is chain_cycles().
+/// systole_row_reciprocals.sv and systole_row_norms.sv. What a tile takes where nothing is late is
+/// chain_cycles().
 namespace systole::hw {
 
 /// How often a chain reads each row: once, unless it has a row-wise stage.
@@ -67,26 +69,24 @@ class RowStage {
   std::uint64_t row_ = 0, slot_ = 0, at_ = 0;
 };
 
-/// The reciprocals by which a chain divides its rows: one divider, whose next quotient waits in it
-/// until all vectors of the row before have come.
-class RowReciprocals {
+/// What a stage needs of each row, made of the row statistics ahead of the rows by serial units,
+/// one after the other: the reciprocal by which it divides, or mean and factor of a LayerNorm. What
+/// a unit has waits in it until the next one is free, and after the last one until all vectors of
+/// the row before have come.
+class RowFactors {
  public:
-  /// At the end of the cycle in which a command starts.
-  void start(std::uint64_t rows, std::uint64_t vectors) {
-    rows_ = rows;
-    left_ = vectors_ = vectors;
-    state_ = State::kRead;
-  }
+  RowFactors() = default;
+  /// `stage`, which reads row statistics. At the end of the cycle in which a command starts.
+  RowFactors(const Stage& stage, std::uint64_t rows, std::uint64_t vectors);
+
   [[nodiscard]] bool valid() const { return valid_; }
   /// `taken`: a vector has taken it in this cycle.
   void step(bool taken);
 
  private:
-  enum class State { kIdle, kRead, kDivide };
-
-  State state_ = State::kIdle;
+  std::vector<std::uint64_t> cycles_;             ///< that each unit takes
+  std::vector<std::optional<std::uint64_t>> at_;  ///< cycles so far of the row in it
   std::uint64_t rows_ = 0, vectors_ = 1, left_ = 0;
-  std::uint64_t cycles_ = 0;  ///< of the division
   bool valid_ = false;
 };
 
@@ -109,10 +109,14 @@ class StageFlow {
   [[nodiscard]] bool divides_late(bool offered) const;
   [[nodiscard]] bool wants_reciprocal(bool offered) const;
 
+  /// Whether the last stage takes a vector that the pipeline has for it.
+  [[nodiscard]] bool last_takes(bool refused) const;
+
   std::deque<bool> pipeline_;               ///< cycles in it that hold a vector
   std::optional<std::uint64_t> divide_at_;  ///< cycles of the stages before the one that divides
-  RowReciprocals reciprocals_;
+  RowFactors factors_;
   std::optional<RowStage> row_;
+  std::optional<std::deque<bool>> norm_;  ///< the same of a layer_norm_apply at the end
 };
 
 }  // namespace systole::hw

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "hw/attention/head_mix.h"
 #include "hw/host/host_function.h"
 #include "hw/machine/machine.h"
@@ -315,7 +316,7 @@ struct Program {
 /// Bytes at an address: what memory holds before a run.
 struct MemoryPiece {
   std::uint64_t address = 0;
-  std::vector<std::uint8_t> bytes;
+  SharedVector<std::uint8_t> bytes;  ///< of constants made when memory takes them
   bool is_program = false;  ///< a core reads it as its program: runs without values need it too
 };
 using MemoryImage = std::vector<MemoryPiece>;

@@ -110,8 +110,7 @@ Emitter::AheadLoads Emitter::ahead_loads(const Pipeline& pipeline, std::size_t t
     const model::Tensor& tensor = to_.graph.tensors[weights.tensor];
     const Location& to = to_.placement.tensors[weights.tensor];
     const StoredWeights stored{tensor.rows, tensor.cols, weights.transposed, weights.int4};
-    const std::uint8_t* const data = tensor.data.empty() ? nullptr : tensor.data.data();
-    const std::uint64_t from = add_weights(data, tensor.cols, stored, to.pitch);
+    const std::uint64_t from = add_weights(tensor, 0, stored, to.pitch);
     const std::uint64_t bytes = std::uint64_t{stored.shape().rows} * to.pitch;
     const auto op = narrow(first.op() + (weights.group - pipeline.first));
     for (std::uint64_t at = 0; at < bytes; at += kAheadBytes) {
@@ -300,28 +299,35 @@ std::uint64_t Emitter::packed_tile(const model::Tensor& weight, std::uint32_t ro
                                    std::uint32_t rows, std::uint32_t col,
                                    std::uint32_t cols) const {
   const std::uint64_t bytes = hw::packed_bytes(weight.format, rows, cols);
-  if (weight.data.empty() || !to_.constants.with_contents()) {
-    return to_.constants.add_tile(nullptr, bytes, 1, narrow(bytes), narrow(bytes));
-  }
-  std::vector<std::uint8_t> tile(bytes);
-  for (std::uint32_t i = 0; i < rows; i += hw::kGroupWeights) {
-    const std::size_t group = (row + i) / hw::kGroupWeights;
-    hw::pack_group(weight.format, &weight.data[std::size_t{row + i} * weight.cols + col],
-                   weight.cols, &weight.groups[group * weight.cols + col], cols,
-                   &tile[hw::packed_bytes(weight.format, i, cols)]);
-  }
-  return to_.constants.add_tile(tile.data(), bytes, 1, narrow(bytes), narrow(bytes));
+  const auto pack = [format = weight.format, groups = weight.groups, width = weight.cols, bytes,
+                     row, rows, col, cols](const std::uint8_t* data) {
+    std::vector<std::uint8_t> tile(bytes);
+    for (std::uint32_t i = 0; i < rows; i += hw::kGroupWeights) {
+      const std::size_t group = (row + i) / hw::kGroupWeights;
+      hw::pack_group(format, data + std::size_t{row + i} * width + col, width,
+                     &groups[group * width + col], cols, &tile[hw::packed_bytes(format, i, cols)]);
+    }
+    return tile;
+  };
+  return to_.constants.add_tile(weight.data, bytes, pack);
 }
 
-std::uint64_t Emitter::add_weights(const std::uint8_t* data, std::size_t row_bytes,
+std::uint64_t Emitter::add_weights(const model::Tensor& weight, std::size_t first,
                                    const StoredWeights& of, std::uint32_t pitch) const {
-  const hw::StoredShape stored = of.shape();
-  if (!of.int4 || data == nullptr || !to_.constants.with_contents()) {
-    return to_.constants.add_tile(data, row_bytes, stored.rows, stored.cols, pitch);
-  }
-  std::vector<std::uint8_t> pairs(std::size_t{stored.rows} * stored.cols);
-  hw::pack_int4(data, row_bytes, of.rows, of.cols, of.transposed, pairs.data(), stored.cols);
-  return to_.constants.add_tile(pairs.data(), stored.cols, stored.rows, stored.cols, pitch);
+  const std::size_t bytes = std::size_t{of.shape().rows} * pitch;
+  const auto store = [of, first, row_bytes = weight.cols, pitch, bytes](const std::uint8_t* data) {
+    std::vector<std::uint8_t> tile(bytes, 0);
+    const hw::StoredShape stored = of.shape();
+    if (of.int4) {
+      hw::pack_int4(data + first, row_bytes, of.rows, of.cols, of.transposed, tile.data(), pitch);
+      return tile;
+    }
+    for (std::size_t row = 0; row < stored.rows; ++row) {
+      std::copy_n(data + first + row * row_bytes, stored.cols, &tile[row * pitch]);
+    }
+    return tile;
+  };
+  return to_.constants.add_tile(weight.data, bytes, store);
 }
 
 std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
@@ -330,15 +336,13 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
   const auto [known, is_new] = work.known_tiles.try_emplace({k0, col}, 0);
   if (is_new) {
     const model::Tensor& weight = to_.graph.tensors[product.b.tensor];
-    const std::size_t row_bytes = weight.cols;
     const bool transposed = product.b_transposed;
     const std::uint32_t first_row = product.b.row + (transposed ? col : k0);
     const std::uint32_t first_col = product.b.col + (transposed ? k0 : col);
-    const std::uint8_t* data =
-        weight.data.empty() ? nullptr : &weight.data[first_row * row_bytes + first_col];
+    const std::size_t first = std::size_t{first_row} * weight.cols + first_col;
     known->second = is_packed(to_.graph, product.b, to_.machine)
                         ? packed_tile(weight, k0 + product.b.row, ks, col + product.b.col, cols)
-                        : add_weights(data, row_bytes,
+                        : add_weights(weight, first,
                                       {transposed ? cols : ks, transposed ? ks : cols, transposed,
                                        is_int4(to_.graph, product.b, to_.machine)},
                                       pitch);

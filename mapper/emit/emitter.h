@@ -118,8 +118,8 @@ class Emitter {
       return hw::stored_shape(rows, cols, transposed, int4);
     }
   };
-  /// Stores weights, int4 in pairs; the address. `data` may be null.
-  [[nodiscard]] std::uint64_t add_weights(const std::uint8_t* data, std::size_t row_bytes,
+  /// Stores weights that begin so many bytes after the tensor's, int4 in pairs; the address.
+  [[nodiscard]] std::uint64_t add_weights(const model::Tensor& weight, std::size_t first,
                                           const StoredWeights& of, std::uint32_t pitch) const;
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch,

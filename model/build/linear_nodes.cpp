@@ -20,14 +20,10 @@ bool has_one_factor(const IntegerLinear& layer) {
                      [&](hw::Dyadic f) { return f == layer.factor.front(); });
 }
 
-}  // namespace
-
-std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
+std::vector<std::uint8_t> transposed(const std::int8_t* weight, std::size_t outputs,
+                                     std::size_t inputs) {
   constexpr std::size_t kBlock = 64;
-  const std::size_t inputs = layer.inputs;
-  const std::size_t outputs = layer.outputs;
-  std::vector<std::uint8_t> data(layer.weight.size());
-  if (data.empty()) return data;
+  std::vector<std::uint8_t> data(outputs * inputs);
   // Rows of either form that are far apart share the lines of a cache: a block is copied first.
   std::array<std::uint8_t, kBlock * kBlock> block;
   for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
@@ -35,7 +31,7 @@ std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
     for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
       const std::size_t cols = std::min(kBlock, inputs - i0);
       for (std::size_t o = 0; o < rows; ++o) {
-        std::memcpy(&block[o * kBlock], &layer.weight[(o0 + o) * inputs + i0], cols);
+        std::memcpy(&block[o * kBlock], &weight[(o0 + o) * inputs + i0], cols);
       }
       for (std::size_t i = 0; i < cols; ++i) {
         std::uint8_t* const to = &data[(i0 + i) * outputs + o0];
@@ -44,6 +40,26 @@ std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
     }
   }
   return data;
+}
+
+hw::SharedVector<hw::WeightGroup> transposed_groups(const IntegerLinear& layer) {
+  const std::size_t of_output = layer.inputs / hw::kGroupWeights;
+  std::vector<hw::WeightGroup> groups(layer.groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i] = layer.groups[i % layer.outputs * of_output + i / layer.outputs];
+  }
+  return groups;
+}
+
+}  // namespace
+
+hw::SharedVector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
+  return hw::SharedVector<std::uint8_t>::deferred(
+      layer.weight.size(), [weight = layer.weight, outputs = layer.outputs, inputs = layer.inputs] {
+        std::vector<std::uint8_t> data = transposed(weight.hold().get(), outputs, inputs);
+        weight.let_go();
+        return data;
+      });
 }
 
 hw::Stage factor_stage(const IntegerLinear& layer, unsigned bits, hw::Rounding rounding) {
@@ -70,7 +86,7 @@ IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::u
   part.outputs = count;
   if (!layer.weight.empty()) {
     part.weight =
-        slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
+        layer.weight.part(std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
   }
   part.format = layer.format;
   part.int4 = layer.int4;
@@ -93,12 +109,7 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   weight.data = transposed_weight(layer);
   weight.format = layer.format;
   weight.int4 = layer.int4 && !layer.grouped();  // groups become int8 as they are loaded
-  const std::size_t of_output = layer.inputs / hw::kGroupWeights;
-  std::vector<hw::WeightGroup> groups(layer.groups.size());
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    groups[i] = layer.groups[i % layer.outputs * of_output + i / layer.outputs];
-  }
-  weight.groups = std::move(groups);
+  weight.groups = transposed_groups(layer);
   const View b = builder.whole(builder.add_tensor(std::move(weight)));
   const View product = builder.matmul(name, in, b, false);
   if (layer.bias.empty()) return product;

@@ -13,8 +13,8 @@
 namespace systole::model {
 
 /// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
-/// that stay in the first-level cache. Empty without weights.
-[[nodiscard]] std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer);
+/// that stay in the first-level cache, when they are wanted. Empty without weights.
+[[nodiscard]] hw::SharedVector<std::uint8_t> transposed_weight(const IntegerLinear& layer);
 
 /// The requantisation of a layer to `bits`, and its parameters: none where all channels have one
 /// factor.

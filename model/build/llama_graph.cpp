@@ -301,8 +301,7 @@ class LlamaBlocks {
     words.rows = shape_.vocabulary;
     words.cols = shape_.width;
     words.kind = Tensor::Kind::kConstant;
-    const std::vector<std::int8_t>& codes = llama_.output.weight;
-    words.data = std::vector<std::uint8_t>(codes.begin(), codes.end());
+    words.data = llama_.output.weight.as<std::uint8_t>();
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
     const View product = scaled_rows(builder_, "output",
                                      builder_.matmul("output", in.codes, b, true), in, rounding_);

@@ -106,12 +106,13 @@ hw::Window OperatorRules::window_of(const NetworkNode& node, hw::Gather gather, 
 
 void OperatorRules::turn_weights(IntegerLinear& layer, std::size_t pixels) {
   const std::size_t channels = layer.inputs / pixels;
-  const std::vector<std::int8_t> planes = layer.weight;
+  const hw::SharedVector<std::int8_t> planes = layer.weight;
+  std::vector<std::int8_t>& pictures = layer.weight.edit();
   for (std::size_t o = 0; o < layer.outputs; ++o) {
     const std::size_t first = o * layer.inputs;
     for (std::size_t c = 0; c < channels; ++c) {
       for (std::size_t p = 0; p < pixels; ++p) {
-        layer.weight[first + p * channels + c] = planes[first + c * pixels + p];
+        pictures[first + p * channels + c] = planes[first + c * pixels + p];
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "base/shared_vector.h"
 #include "model/format/safetensors_header.h"
 #include "model/format/tensor_view.h"
 
@@ -90,6 +91,15 @@ class Safetensors {
     const TensorView& view = tensor(name);
     check_dtype(view, dtypes_of<T>());
     return elements<T>(view);
+  }
+
+  /// The same of a type of one byte, without a copy: the elements are those in the file.
+  template <typename T>
+  hw::SharedVector<T> share(const std::string& name) const {
+    static_assert(sizeof(T) == 1, "a file aligns nothing else");
+    const TensorView& view = tensor(name);
+    check_dtype(view, dtypes_of<T>());
+    return hw::SharedVector<T>::view(file_, reinterpret_cast<const T*>(view.data), view.bytes);
   }
 
  private:

@@ -35,7 +35,7 @@ struct Tensor {
   hw::DType type = hw::DType::kS8;
   Kind kind = Kind::kActivation;
   /// Constants (and rows of activations that never change): rows x cols elements, row-major,
-  /// little endian; empty when shape only.
+  /// little endian; empty when shape only. Those of weights are made where they are wanted.
   hw::SharedVector<std::uint8_t> data;
   double scale = 0.0;  ///< real value of one unit, 0 when it has none
   /// Another than int8: weights [k x n] in groups, of which `data` is the expanded form; k is a

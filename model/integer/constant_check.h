@@ -25,10 +25,10 @@ class ConstantCheck {
 
   void in_range(const std::string& name, std::int64_t value, std::int64_t lowest,
                 std::int64_t highest) const;
-  template <typename Value>
-  void all_in_range(const std::string& name, const std::vector<Value>& values, std::int64_t lowest,
+  template <typename Values>
+  void all_in_range(const std::string& name, const Values& values, std::int64_t lowest,
                     std::int64_t highest) const {
-    for (const Value value : values) {
+    for (const auto value : values) {
       if (value < lowest || value > highest) in_range(name, value, lowest, highest);
     }
   }

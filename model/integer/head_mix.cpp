@@ -1,6 +1,8 @@
 #include "model/integer/head_mix.h"
 
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -13,16 +15,18 @@ Layer expand(const Layer& coefficients, std::uint32_t head_width) {
   Layer layer;
   layer.inputs = coefficients.inputs * head_width;
   layer.outputs = coefficients.outputs * head_width;
-  layer.weight.resize(std::size_t{layer.outputs} * layer.inputs);
+  std::vector<typename decltype(layer.weight)::value_type> weight(std::size_t{layer.outputs} *
+                                                                  layer.inputs);
   layer.bias.resize(layer.outputs);
   for (std::size_t o = 0; o < layer.outputs; ++o) {
     const std::size_t out_head = o / head_width;
     layer.bias[o] = coefficients.bias[out_head];
     for (std::size_t h = 0; h < coefficients.inputs; ++h) {
-      layer.weight[o * layer.inputs + h * head_width + o % head_width] =
+      weight[o * layer.inputs + h * head_width + o % head_width] =
           coefficients.weight[out_head * coefficients.inputs + h];
     }
   }
+  layer.weight = std::move(weight);
   return layer;
 }
 

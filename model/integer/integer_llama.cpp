@@ -1,5 +1,6 @@
 #include "model/integer/integer_llama.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -23,6 +24,7 @@ class LlamaCheck {
     scale("logits", llama_.logit_scale);
     in_range("word", llama_.words(), -kLargestLlamaWeight, kLargestLlamaWeight);
     for (const hw::Dyadic word : llama_.word_factor) factor("word", word);
+    llama_.words().let_go();
     for (std::size_t i = 0; i < llama_.blocks.size(); ++i) {
       block("blocks." + std::to_string(i) + ".", llama_.blocks[i]);
     }
@@ -31,10 +33,10 @@ class LlamaCheck {
   }
 
  private:
-  template <typename Value>
-  void in_range(const std::string& name, const std::vector<Value>& values, std::int64_t lowest,
+  template <typename Values>
+  void in_range(const std::string& name, const Values& values, std::int64_t lowest,
                 std::int64_t highest) const {
-    for (const Value value : values) {
+    for (const auto value : values) {
       if (value >= lowest && value <= highest) continue;
       throw hw::InputError(place_ + ": " + name + ": " + std::to_string(value) + ", expected " +
                            std::to_string(lowest) + " to " + std::to_string(highest));
@@ -46,8 +48,8 @@ class LlamaCheck {
   }
   void factor(const std::string& name, hw::Dyadic factor, std::int64_t lowest = 0) const {
     const std::int64_t highest = (std::int64_t{1} << llama_.datapath.multiplier_bits) - 1;
-    in_range<std::int64_t>(name + ".multiplier", {factor.multiplier}, lowest, highest);
-    in_range<std::int64_t>(name + ".shift", {factor.shift}, 0, hw::kMaxDyadicShift);
+    in_range(name + ".multiplier", std::array{factor.multiplier}, lowest, highest);
+    in_range(name + ".shift", std::array{factor.shift}, 0, hw::kMaxDyadicShift);
   }
   void linear(const std::string& name, const IntegerLinear& layer) const {
     const std::int64_t room =
@@ -58,6 +60,7 @@ class LlamaCheck {
                            " inputs overflow the int32 accumulator");
     }
     in_range(name + ".weight", layer.weight, -kLargestLlamaWeight, kLargestLlamaWeight);
+    layer.weight.let_go();  // of a network in a file nothing stays
     // After a row's scale nothing overflows: stages saturate.
     if (!llama_.row_scales) in_range(name + ".bias", layer.bias, -room, room);
     for (const hw::Dyadic channel : layer.factor) factor(name, channel);
@@ -65,7 +68,7 @@ class LlamaCheck {
   void norm(const std::string& name, const IntegerRmsNorm& norm) const {
     constexpr std::int64_t kMost = std::int64_t{1} << hw::kLayerNormMultiplierBits;
     in_range(name + ".multiplier", norm.multiplier, -kMost, kMost);
-    in_range<std::int64_t>(name + ".shift", {norm.shift}, 0, hw::kMaxDyadicShift - 1);
+    in_range(name + ".shift", std::array{norm.shift}, 0, hw::kMaxDyadicShift - 1);
     scale(name, norm.scale);
   }
   void block(const std::string& prefix, const IntegerLlamaBlock& block) const {
@@ -89,8 +92,7 @@ class LlamaCheck {
     }
     factor(prefix + "mlp.silu.argument", block.silu.argument);
     factor(prefix + "mlp.silu.factor", block.silu.output);
-    in_range<std::int64_t>(prefix + "mlp.product.shift", {block.product_shift}, 0,
-                           hw::kMaxDyadicShift);
+    in_range(prefix + "mlp.product.shift", std::array{block.product_shift}, 0, hw::kMaxDyadicShift);
   }
   void mlp(const std::string& prefix, const IntegerLinear& gate, const IntegerLinear& up,
            const IntegerLinear& down) const {
@@ -109,6 +111,7 @@ std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
                                        const std::vector<std::int32_t>& ids) {
   const std::size_t width = llama.shape.width;
   const hw::IntRange range = hw::symmetric_range(llama.datapath.residual_bits);
+  const std::int8_t* const words = llama.words().data();
   std::vector<std::int32_t> rows;
   rows.reserve(ids.size() * width);
   for (const std::int32_t id : ids) {
@@ -117,9 +120,8 @@ std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
     }
     const auto index = static_cast<std::size_t>(id);
     for (std::size_t c = 0; c < width; ++c) {
-      rows.push_back(static_cast<std::int32_t>(hw::requantise(llama.words()[index * width + c],
-                                                              llama.word_factor[index],
-                                                              llama.datapath.rounding, range)));
+      rows.push_back(static_cast<std::int32_t>(hw::requantise(
+          words[index * width + c], llama.word_factor[index], llama.datapath.rounding, range)));
     }
   }
   return rows;
@@ -137,9 +139,10 @@ void group_weights(IntegerLlama& llama, hw::WeightFormat format, const std::stri
     require_groups(place, name, layer.inputs);
     layer.format = format;
     layer.groups.clear();
-    layer.groups.reserve(layer.weight.size() / hw::kGroupWeights);
-    for (std::size_t i = 0; i < layer.weight.size(); i += hw::kGroupWeights) {
-      layer.groups.push_back(hw::round_to_group(format, &layer.weight[i]));
+    std::vector<std::int8_t>& weights = layer.weight.edit();
+    layer.groups.reserve(weights.size() / hw::kGroupWeights);
+    for (std::size_t i = 0; i < weights.size(); i += hw::kGroupWeights) {
+      layer.groups.push_back(hw::round_to_group(format, &weights[i]));
     }
   };
   for (IntegerLlamaBlock& block : llama.blocks) {

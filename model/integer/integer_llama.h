@@ -78,10 +78,10 @@ struct IntegerLlama {
   IntegerLinear output;                 ///< [vocabulary, width]; the table of words if it is tied
   double embedding_scale = 0.0;         ///< of the residual stream
   double logit_scale = 0.0;             ///< of a step of the logits; 0: unknown
-  std::vector<std::int8_t> word;        ///< [vocabulary, width]; empty: that of `output`
+  hw::SharedVector<std::int8_t> word;   ///< [vocabulary, width]; empty: that of `output`
   std::vector<hw::Dyadic> word_factor;  ///< [vocabulary]: a code of a row to the residual stream
 
-  [[nodiscard]] const std::vector<std::int8_t>& words() const {
+  [[nodiscard]] const hw::SharedVector<std::int8_t>& words() const {
     return word.empty() ? output.weight : word;
   }
 };

@@ -29,7 +29,7 @@ class ConstantWriter {
  public:
   void linear(const std::string& name, const IntegerLinear& layer, std::size_t outputs,
               std::size_t inputs) {
-    add(name + ".weight", FileDtype::kI8, {outputs, inputs}, layer.weight);
+    add(name + ".weight", FileDtype::kI8, {outputs, inputs}, layer.weight.get());
     add(name + ".bias", FileDtype::kI32, {outputs}, layer.bias);
     factors(name, layer.factor, {outputs});
   }

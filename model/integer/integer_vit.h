@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "hw/function/gelu.h"
 #include "hw/machine/machine.h"
 #include "hw/number/dyadic.h"
@@ -23,9 +24,11 @@ namespace systole::model {
 struct IntegerLinear {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
-  std::vector<std::int8_t> weight;  ///< [outputs, inputs]; empty in a network that is a mere shape
-  std::vector<std::int32_t> bias;   ///< [outputs]
-  std::vector<hw::Dyadic> factor;   ///< [outputs]
+  /// [outputs, inputs]; empty in a network that is a mere shape. Of one in a file those in the
+  /// file.
+  hw::SharedVector<std::int8_t> weight;
+  std::vector<std::int32_t> bias;  ///< [outputs]
+  std::vector<hw::Dyadic> factor;  ///< [outputs]
   /// Another than int8: weights in groups, of which `weight` is the expanded form; else, and in a
   /// mere shape, `groups` is empty.
   hw::WeightFormat format = hw::WeightFormat::kInt8;

@@ -53,8 +53,8 @@ class LlamaWriter {
     return {type, {kTokens, columns}, scale};
   }
   std::string weight(const std::string& name, std::size_t rows, std::size_t columns,
-                     const std::vector<std::int8_t>& values) {
-    return writer_.constant(make_tensor(name, FileDtype::kI8, {rows, columns}, values));
+                     const hw::SharedVector<std::int8_t>& values) {
+    return writer_.constant(make_tensor(name, FileDtype::kI8, {rows, columns}, values.get()));
   }
   std::string words(const std::string& name, const std::vector<std::int32_t>& values) {
     return writer_.constant(make_tensor(name, FileDtype::kI32, {values.size()}, values));
@@ -181,6 +181,7 @@ class LlamaReader {
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
     read_linear(file_, node, layer);
     if (node.inputs.size() > kUngroupedOperands) read_groups(node, layer);
+    layer.weight.let_go();
     if (std::all_of(layer.bias.begin(), layer.bias.end(), [](std::int32_t b) { return b == 0; })) {
       layer.bias.clear();
     }
@@ -221,7 +222,7 @@ class LlamaReader {
   void words(const NetworkNode& node, IntegerLlama& llama) const {
     llama.word_factor = read_factors(file_, node, 2);
     llama.embedding_scale = file_.scale_of(node.output);
-    if (!llama.shape.tied) llama.word = file_.constants().copy<std::int8_t>(node.inputs[1]);
+    if (!llama.shape.tied) llama.word = file_.constants().share<std::int8_t>(node.inputs[1]);
   }
   void output(const NetworkNode& node, IntegerLlama& llama) const {
     linear(node, llama.output);

@@ -163,7 +163,7 @@ class IntegerLayerReader {
     const auto add = [](auto& to, const auto& from) {
       to.insert(to.end(), from.begin(), from.end());
     };
-    add(layer.weight, part.weight);
+    add(layer.weight.edit(), part.weight);
     add(layer.bias, part.bias);
     add(layer.factor, part.factor);
     layer.outputs += part.outputs;
@@ -242,7 +242,7 @@ void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear
   const std::vector<std::size_t>& shape = file.constants().tensor(node.inputs[1]).shape;
   layer.outputs = static_cast<std::uint32_t>(shape[0]);
   layer.inputs = static_cast<std::uint32_t>(shape[1]);
-  layer.weight = file.constants().copy<std::int8_t>(node.inputs[1]);
+  layer.weight = file.constants().share<std::int8_t>(node.inputs[1]);
   layer.bias = file.constants().copy<std::int32_t>(node.inputs[2]);
   layer.factor = read_factors(file, node, 3);
   layer.int4 = layer.fits_int4();

@@ -48,7 +48,7 @@ class IntegerLeaves {
       return std::decay_t<decltype(values)>(begin, begin + static_cast<std::ptrdiff_t>(size));
     };
     return {layer.inputs, static_cast<std::uint32_t>(count),
-            slice(layer.weight, first * layer.inputs, count * layer.inputs),
+            layer.weight.part(first * layer.inputs, count * layer.inputs),
             slice(layer.bias, first, count), slice(layer.factor, first, count)};
   }
 
@@ -186,8 +186,8 @@ class IntegerLeaves {
     return writer_.node(
         name, op,
         {x,
-         writer_.constant(
-             make_tensor(name + ".weight", FileDtype::kI8, {outputs, layer.inputs}, layer.weight)),
+         writer_.constant(make_tensor(name + ".weight", FileDtype::kI8, {outputs, layer.inputs},
+                                      layer.weight.get())),
          words(name + ".bias", {outputs}, layer.bias),
          words(name + ".multiplier", {outputs}, multipliers),
          writer_.constant(make_tensor(name + ".shift", FileDtype::kI8, {outputs}, shifts))},

@@ -227,7 +227,8 @@ class OperatorQuantiser {
       return writer_.constant(std::move(tensor));
     };
     emit(node, "convolution",
-         {node.inputs[0], constant("weight", make_tensor("", FileDtype::kI8, weight, of.weight)),
+         {node.inputs[0],
+          constant("weight", make_tensor("", FileDtype::kI8, weight, of.weight.get())),
           constant("bias", make_tensor("", FileDtype::kI32, outputs, of.bias)),
           constant("multiplier", make_tensor("", FileDtype::kI32, outputs, multipliers)),
           constant("shift", make_tensor("", FileDtype::kI8, outputs, shifts))},

@@ -57,13 +57,14 @@ double int4_scale(const double* weights, std::size_t count, double largest) {
 }
 
 /// Rounds kGroupWeights weights of an output of that scale.
-void add_mx_group(hw::WeightFormat format, const double* weights, double scale, IntegerLinear& to) {
+void add_mx_group(hw::WeightFormat format, const double* weights, double scale,
+                  std::vector<hw::WeightGroup>& groups, std::vector<std::int8_t>& codes) {
   std::array<double, hw::kGroupWeights> steps;
   std::array<std::int8_t, hw::kGroupWeights> rounded;
   std::transform(weights, weights + steps.size(), steps.begin(),
                  [&](double weight) { return weight / scale; });
-  to.groups.push_back(hw::round_to_mx_group(format, steps.data(), rounded.data()));
-  to.weight.insert(to.weight.end(), rounded.begin(), rounded.end());
+  groups.push_back(hw::round_to_mx_group(format, steps.data(), rounded.data()));
+  codes.insert(codes.end(), rounded.begin(), rounded.end());
 }
 
 bool fits_int32(const std::vector<std::int64_t>& values) {
@@ -122,7 +123,8 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
   if (mx) result.format = format;
   result.inputs = layer.inputs;
   result.outputs = layer.outputs;
-  result.weight.reserve(layer.weight.size());
+  std::vector<std::int8_t> codes;
+  codes.reserve(layer.weight.size());
   std::size_t first = 0;
   for (const OutputGroup& group : groups) {
     const std::size_t end = first + group.channels;
@@ -133,11 +135,11 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
     for (std::size_t o = first; o < end; ++o) {
       const double scale = per_channel_ ? channel_scale(o) : group_scale;
       for (std::size_t i = 0; mx && i < inputs; i += hw::kGroupWeights) {
-        add_mx_group(format, &layer.weight[o * inputs + i], scale, result);
+        add_mx_group(format, &layer.weight[o * inputs + i], scale, result.groups, codes);
       }
       for (std::size_t i = 0; !mx && i < inputs; ++i) {
         const double code = std::nearbyint(layer.weight[o * inputs + i] / scale);
-        result.weight.push_back(static_cast<std::int8_t>(int4 ? int4_code(code) : code));
+        codes.push_back(static_cast<std::int8_t>(int4 ? int4_code(code) : code));
       }
       const double bias = std::nearbyint(layer.bias[o] / (scale * input_scale));
       result.bias.push_back(static_cast<std::int32_t>(std::clamp(bias, -limit, limit)));
@@ -146,6 +148,7 @@ IntegerLinear LayerQuantiser::linear(const std::string& name, const FloatLinear&
     }
     first = end;
   }
+  result.weight = std::move(codes);
   return result;
 }
 

@@ -132,7 +132,7 @@ void ChainConstants::fill_weights(ChainNode& node) {
     multipliers.push_back(factor.multiplier);
     shifts.push_back(factor.shift);
   }
-  add_constant(node, "weight", FileDtype::kI8, weight, layer.weight);
+  add_constant(node, "weight", FileDtype::kI8, weight, layer.weight.get());
   add_constant(node, "bias", FileDtype::kI32, {outputs}, layer.bias);
   add_constant(node, "multiplier", FileDtype::kI32, {outputs}, multipliers);
   add_constant(node, "shift", FileDtype::kI8, {outputs}, shifts);

@@ -109,11 +109,16 @@ struct SeededLayer {
   layer.inputs = inputs;
   layer.outputs = outputs;
   if (which.weights) {
-    layer.weight.resize(std::size_t{inputs} * outputs);
-    SeededNumbers(which.seed, SeedPurpose::kWeight, which.index).fill(layer.weight);
-    for (std::int8_t& weight : layer.weight) {
-      if (which.int4) weight = static_cast<std::int8_t>(weight / kHalf);
-    }
+    const std::size_t count = std::size_t{inputs} * outputs;
+    const auto make = [count, seed = which.seed, index = which.index, int4 = which.int4] {
+      std::vector<std::int8_t> weights(count);
+      SeededNumbers(seed, SeedPurpose::kWeight, index).fill(weights);
+      for (std::int8_t& weight : weights) {
+        if (int4) weight = static_cast<std::int8_t>(weight / kHalf);
+      }
+      return weights;
+    };
+    layer.weight = hw::SharedVector<std::int8_t>::deferred(count, make);
   }
   SeededNumbers constants(which.seed, SeedPurpose::kConstants, which.index);
   for (std::uint32_t o = 0; o < outputs; ++o) {

@@ -15,6 +15,7 @@ module systole_accumulator_sram #(
   parameter  int unsigned Ports       = 2,
   parameter  int unsigned RowsPerBank = 2048,  // what the largest machine description needs
   parameter  int unsigned Cols        = 4,
+  parameter  int unsigned Parts       = 1,     // of a sum that are written or keep their bits: 1, 2, 4
   localparam int unsigned BankWidth   = Banks > 1 ? $clog2(Banks) : 1,
   localparam int unsigned RowWidth    = RowsPerBank > 1 ? $clog2(RowsPerBank) : 1
 ) (
@@ -26,7 +27,7 @@ module systole_accumulator_sram #(
   output logic                  write_ready_o,
   input  logic [BankWidth-1:0]  write_bank_i,
   input  logic [RowWidth-1:0]   write_row_i,
-  input  logic [Cols-1:0]       write_mask_i,  // columns to write, the others keep their sums
+  input  logic [Cols*Parts-1:0] write_mask_i,  // columns to write, the others keep their sums
   input  logic [Cols*32-1:0]    write_data_i,  // column 0 in the low bits
   input  logic                  accumulate_i,  // add to the sums instead of overwriting them
   output logic                  written_o,     // a row goes into its bank in this cycle
@@ -69,8 +70,9 @@ module systole_accumulator_sram #(
   // Port 0 writes. The last port fetches sums, and serves the reader unless it does.
   localparam int unsigned LastPort = Ports - 1;
   localparam int unsigned RowBits  = Cols * 32;
+  localparam int unsigned PartBits = 32 / Parts;
 
-  logic [Cols-1:0]                stage_mask_q;
+  logic [Cols*Parts-1:0]          stage_mask_q;
   logic [RowBits-1:0]             sum;
   logic [Banks*Ports*RowBits-1:0] bank_data;
   logic                           read_on_port_0;
@@ -103,8 +105,8 @@ module systole_accumulator_sram #(
     systole_sram_bank #(
       .Ports   (Ports),
       .Rows    (RowsPerBank),
-      .Lanes   (Cols),
-      .LaneBits(32)
+      .Lanes   (Cols * Parts),
+      .LaneBits(PartBits)
     ) u_bank (
       .clk_i,
       .enable_i(enable),
@@ -119,7 +121,7 @@ module systole_accumulator_sram #(
   // ------------------------------------------------------------------ write stage
   logic               stage_accumulate_q;
   logic [RowBits-1:0] stage_data_q;
-  logic [Cols-1:0]    stage_forward_q;  // columns whose sum was written as it was fetched
+  logic [Cols*Parts-1:0] stage_forward_q;  // what was written as it was fetched
   logic [RowBits-1:0] written_q;        // what the write stage wrote last
   logic [RowBits-1:0] fetched;
 
@@ -158,7 +160,10 @@ module systole_accumulator_sram #(
 
   for (genvar c = 0; c < Cols; c++) begin : gen_sum
     logic [31:0] addend;
-    assign addend = stage_forward_q[c] ? written_q[c*32+:32] : fetched[c*32+:32];
+    for (genvar p = c * Parts; p < (c + 1) * Parts; p++) begin : gen_part
+      assign addend[(p-c*Parts)*PartBits+:PartBits] =
+          stage_forward_q[p] ? written_q[p*PartBits+:PartBits] : fetched[p*PartBits+:PartBits];
+    end
     // Wraps around.
     assign sum[c*32+:32] = stage_data_q[c*32+:32] + (stage_accumulate_q ? addend : 32'd0);
   end
@@ -170,7 +175,7 @@ module systole_accumulator_sram #(
   logic                 data_valid_q, held_valid_q;
   logic [BankWidth-1:0] data_bank_q;
   logic                 data_on_port_0_q;
-  logic [Cols-1:0]      data_forward_q;
+  logic [Cols*Parts-1:0] data_forward_q;
   logic [RowBits-1:0]   read_data, held_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -202,15 +207,16 @@ module systole_accumulator_sram #(
     end
   end
 
-  for (genvar c = 0; c < Cols; c++) begin : gen_data
-    assign data_o[c*32+:32] = held_valid_q      ? held_q[c*32+:32]    :
-                              data_forward_q[c] ? written_q[c*32+:32] : read_data[c*32+:32];
+  for (genvar p = 0; p < Cols * Parts; p++) begin : gen_data
+    assign data_o[p*PartBits+:PartBits] =
+        held_valid_q      ? held_q[p*PartBits+:PartBits]    :
+        data_forward_q[p] ? written_q[p*PartBits+:PartBits] : read_data[p*PartBits+:PartBits];
   end
 
   assign data_valid_o = data_valid_q;
 
   // ------------------------------------------------------------------ assertions
-  `SYSTOLE_ASSERT_INIT(SizesUsable_A, Banks >= 1 && RowsPerBank >= 1 && Cols >= 1)
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, Banks >= 1 && RowsPerBank >= 1 && Cols >= 1 && Parts * PartBits == 32)
   `SYSTOLE_ASSERT_INIT(PortsSupported_A, Ports == 1 || Ports == 2)
   `SYSTOLE_ASSERT(WriteInRange_A,
       write_valid_i |-> (32'(write_bank_i) < Banks && 32'(write_row_i) < RowsPerBank))

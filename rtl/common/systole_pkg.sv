@@ -91,7 +91,10 @@ package systole_pkg;
   // hw/postop/stage.h
   typedef enum logic [7:0] {
     ReduceNone       = 8'd0,
-    ReduceSumSquares = 8'd3
+    ReduceRowMax     = 8'd1,
+    ReduceRowSum     = 8'd2,
+    ReduceSumSquares = 8'd3,
+    ReduceRowPeak    = 8'd4
   } reduction_e;
 
   // hw/postop/stage.h

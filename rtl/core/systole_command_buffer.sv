@@ -9,7 +9,8 @@ module systole_command_buffer #(
   parameter  int unsigned WordBits     = 8,     // of an index of such words
   localparam int unsigned HeaderBytes  = 64,
   localparam int unsigned CommandBytes = 80,
-  localparam int unsigned LookBytes    = 6,     // of the command that is looked at
+  localparam int unsigned LookBytes    = 6,     // of the command that is looked at, from its begin
+  localparam int unsigned OperandsByte = 48,    // and four from here on
   localparam int unsigned PlaceBits    = $clog2(Commands)
 ) (
   input  logic                      clk_i,
@@ -25,7 +26,8 @@ module systole_command_buffer #(
   output logic [8*CommandBytes-1:0] command_o,
   input  logic [PlaceBits-1:0]      look_i,
   output logic [7:0]                look_op_o,
-  output logic [15:0]               look_chain_o
+  output logic [15:0]               look_chain_o,
+  output logic [31:0]               look_operands_o
 );
 
   // It is kept in pieces of which header and commands are whole ones.
@@ -36,7 +38,7 @@ module systole_command_buffer #(
   localparam int unsigned Look      = (LookBytes + Piece - 1) / Piece;
   localparam int unsigned Pieces    = Header + Commands * Command;
   localparam int unsigned IndexBits = $clog2(Pieces);
-  localparam int unsigned Reads     = Header + Command + Look;
+  localparam int unsigned Reads     = Header + Command + Look + 1;
 
   logic [8*Piece-1:0] buffer_q [Pieces];
 
@@ -63,6 +65,7 @@ module systole_command_buffer #(
   logic [IndexBits-1:0]     out_at, look_at;
   logic [8*Reads*Piece-1:0] pieces;
   logic [8*Look*Piece-1:0]  look;
+  logic [8*Piece-1:0]       operands;
   logic                     unused_look;
 
   assign out_at  = IndexBits'(Header + 32'(out_i) * Command);
@@ -75,8 +78,10 @@ module systole_command_buffer #(
       assign at = IndexBits'(r);
     end else if (r < Header + Command) begin : gen_command
       assign at = out_at + IndexBits'(r - Header);
-    end else begin : gen_look
+    end else if (r < Header + Command + Look) begin : gen_look
       assign at = look_at + IndexBits'(r - Header - Command);
+    end else begin : gen_operands
+      assign at = look_at + IndexBits'(OperandsByte / Piece);
     end
     assign stored = buffer_q[at];
     always_comb begin
@@ -97,9 +102,12 @@ module systole_command_buffer #(
   assign look         = pieces[8*(HeaderBytes+CommandBytes)+:8*Look*Piece];
   assign look_op_o    = look[7:0];
   assign look_chain_o = look[47:32];
-  assign unused_look  = ^{look[8*Look*Piece-1:48], look[31:8]};
+
+  assign operands        = pieces[8*(HeaderBytes+CommandBytes+Look*Piece)+:8*Piece];
+  assign look_operands_o = operands[31:0];
+  assign unused_look     = ^{look[8*Look*Piece-1:48], look[31:8], operands};
 
   `SYSTOLE_ASSERT_INIT(PiecesUsable_A, HeaderBytes % Piece == 0 && CommandBytes % Piece == 0 &&
-                       DataBytes % Piece == 0 && 2**PlaceBits >= Commands)
+                       OperandsByte % Piece == 0 && DataBytes % Piece == 0 && 2**PlaceBits >= Commands)
 
 endmodule

@@ -51,6 +51,7 @@ module systole_command_fetch #(
   output logic                   look_next_o,    // it is the next one out
   output logic [7:0]             look_op_o,
   output logic [15:0]            look_chain_o,   // that it names, if it is a store or a move
+  output logic [31:0]            look_operands_o,  // its first entry of the table of operands, then
 
   // a record
   input  logic                   record_valid_i, // held until record_ready_o
@@ -107,7 +108,7 @@ module systole_command_fetch #(
     .out_i    (out_at),
     .command_o,
     .look_i   (look_at),
-    .look_op_o, .look_chain_o
+    .look_op_o, .look_chain_o, .look_operands_o
   );
 
   // ---------------------------------------------------------------- chunks
@@ -264,7 +265,8 @@ module systole_command_fetch #(
     .write_word_o   (write_word),
     .write_data_o   (write_data),
     .write_here_o   (write_here),
-    .write_next_o   (write_next)
+    .write_next_o   (write_next),
+    .placed_i       ('0)
   );
 
   assign record_write_o = write_valid && write_record;

@@ -10,12 +10,15 @@ module systole_compute_path #(
   parameter  int unsigned Size        = 4,    // rows and columns of the array
   parameter  int unsigned Queue       = 4,    // commands in the station of the unit
   parameter  int unsigned LoadQueue   = 4,
+  parameter  int unsigned LoadSlots   = 4,    // requests of loads in flight
+  parameter  int unsigned LoadBytes   = 16,   // of a request
   parameter  int unsigned AddrBits    = 12,   // of a byte in the scratchpad
   parameter  int unsigned SumBanks    = 2,
   parameter  int unsigned SumBankRows = 128,
   parameter  int unsigned CountBits   = 24,
   localparam int unsigned TagBits     = Queue > 1 ? $clog2(Queue) : 1,
   localparam int unsigned LoadTagBits = LoadQueue > 1 ? $clog2(LoadQueue) : 1,
+  localparam int unsigned LoadIdBits  = LoadSlots > 1 ? $clog2(LoadSlots) : 1,
   localparam int unsigned DataWidth   = 8 * Size,
   localparam int unsigned WordWidth   = 24 - $clog2(Size),   // see systole_load_path
   localparam int unsigned LaneBits    = $clog2(Size),
@@ -45,16 +48,17 @@ module systole_compute_path #(
   // loads to the accumulator: systole_sum_loader
   output logic                   load_legal_o,   // if it is one
   input  logic [LoadQueue-1:0]   load_entry_i,   // where a load goes in this cycle
-  input  logic                   load_start_i,
-  input  logic [LoadTagBits-1:0] load_tag_i,
-  output logic                   load_hold_o,
-  input  logic [LoadQueue-1:0]   load_ended_i,
-  output logic [LoadQueue-1:0]   load_completed_o,
   input  logic                   load_write_i,
+  input  logic [LoadTagBits-1:0] load_tag_i,
+  input  logic [LoadIdBits-1:0]  load_slot_i,
+  input  logic                   load_last_i,
+  input  logic                   load_end_i,
   input  logic [WordWidth-1:0]   load_word_i,
   input  logic [DataWidth-1:0]   load_data_i,
   input  logic [Size-1:0]        load_here_i,
   input  logic [Size-1:0]        load_next_i,
+  output logic [LoadSlots-1:0]   load_placed_o,
+  output logic [LoadQueue-1:0]   load_completed_o,
 
   // a reader of the accumulator
   input  logic                   read_valid_i,
@@ -113,43 +117,55 @@ module systole_compute_path #(
 
   // ---------------------------------------------------------------- accumulator
   logic               load_valid, unused_word;
+  logic               load_ready, load_both;
   logic [RowBits-1:0] load_row;
-  logic [Size-1:0]    load_mask;
+  logic [Size-1:0]    load_first;
+  logic [Size*4-1:0]  load_mask;
   logic [Size*32-1:0] load_sums;
 
   assign unused_word = ^load_word_i[WordWidth-1:RowBits+2];
 
   systole_sum_loader #(
-    .Lanes(Size), .Queue(LoadQueue), .SumBits(RowBits), .CountBits(CountBits)
+    .Lanes(Size), .Queue(LoadQueue), .Slots(LoadSlots), .RequestBytes(LoadBytes), .RowBits(RowBits)
   ) u_loads (
     .clk_i, .rst_ni, .command_i,
     .legal_o      (load_legal_o),
     .entry_i      (load_entry_i),
-    .start_i      (load_start_i),
-    .start_entry_i(load_tag_i),
-    .hold_o       (load_hold_o),
-    .ended_i      (load_ended_i),
-    .completed_o  (load_completed_o),
     .write_i      (load_write_i),
+    .tag_i        (load_tag_i),
+    .slot_i       (load_slot_i),
+    .last_i       (load_last_i),
+    .end_i        (load_end_i),
     .word_i       (load_word_i[RowBits+1:0]),
     .data_i       (load_data_i),
     .here_i       (load_here_i),
     .next_i       (load_next_i),
+    .placed_o     (load_placed_o),
+    .completed_o  (load_completed_o),
     .sums_valid_o (load_valid),
-    .sums_ready_i (!sums_valid && sums_ready),
+    .sums_ready_i (load_ready),
     .sums_row_o   (load_row),
+    .sums_both_o  (load_both),
+    .sums_first_o (load_first),
     .sums_mask_o  (load_mask),
     .sums_data_o  (load_sums)
   );
 
   systole_sum_memory #(.Banks(SumBanks), .RowsPerBank(SumBankRows), .Cols(Size)) u_accumulator (
     .clk_i, .rst_ni,
-    .write_valid_i(sums_valid || load_valid),
+    .write_valid_i(sums_valid),
     .write_ready_o(sums_ready),
-    .write_at_i   (sums_valid ? sums_at : {load_row, {LaneBits{1'b0}}}),
-    .write_mask_i (sums_valid ? sums_mask : load_mask),
-    .write_data_i (sums_valid ? sums : load_sums),
-    .accumulate_i (sums_valid && sums_accumulate),
+    .write_at_i   (sums_at),
+    .write_mask_i (sums_mask),
+    .write_data_i (sums),
+    .accumulate_i (sums_accumulate),
+    .load_valid_i (load_valid),
+    .load_ready_o (load_ready),
+    .load_row_i   (load_row),
+    .load_both_i  (load_both),
+    .load_first_i (load_first),
+    .load_mask_i  (load_mask),
+    .load_data_i  (load_sums),
     .read_valid_i, .read_ready_o, .read_at_i, .data_valid_o, .data_ready_i, .data_o
   );
 

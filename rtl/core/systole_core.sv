@@ -133,7 +133,8 @@ module systole_core #(
   logic                is_end, valid, ready, refused, legal, idle, stopped_q;
   logic                chain_valid, chain_first, chain_store;
   logic [SlotBits-1:0] chain, chain_slot;
-  logic [63:0]         chain_word;
+  logic [63:0]         chain_word, tensor;  // the second operand of a command
+  logic [31:0]         tensor_pitch;
 
   systole_program_reader #(
     .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
@@ -149,6 +150,8 @@ module systole_core #(
     .ready_i      (fetch_ready),
     .command_o    (command),
     .chain_o      (chain),
+    .tensor_o     (tensor),
+    .tensor_pitch_o(tensor_pitch),
     .entry_i      (entry_o[StoreBase+:StoreQueue]),
     .completed_i  (store_completed),
     .chain_valid_o(chain_valid),
@@ -204,7 +207,7 @@ module systole_core #(
   // ---------------------------------------------------------------- decoder, dispatcher, loads
   logic                     load_error, write_valid, write_done;
   logic [Units-1:1]         start_ready;
-  logic [LoadQueue-1:0]     load_ended, load_completed;
+  logic [LoadQueue-1:0]     load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
   logic [StoreQueue-1:0]    store_released, store_completed;
   logic [WordBits-1:0]      write_word;
@@ -215,7 +218,11 @@ module systole_core #(
   logic [1:0]               array_reads;
   logic [2*AddrBits-1:0]    array_address;
   logic [2*DataWidth-1:0]   array_data;
-  logic                     unused_load_ready, load_hold, loaded_valid;
+  logic                     unused_load_ready, loaded_valid, loaded_last, loaded_end;
+  logic [LoadTag-1:0]       loaded_tag;
+  logic [IdBits-1:0]        loaded_slot;
+  logic [Outstanding-1:0]   sums_placed;
+  logic [LoadQueue-1:0]     sums_completed;
   logic [23-LaneBits:0]     loaded_word;
   logic [DataWidth-1:0]     loaded_data;
   logic [Size-1:0]          loaded_here, loaded_next;
@@ -235,8 +242,8 @@ module systole_core #(
     .ready_o             (ready),
     .command_i           (command),
     .command_slot_i      (chain),
-    .operand_address_i   ('0),
-    .operand_pitch_i     ('0),
+    .operand_address_i   (192'(tensor)),
+    .operand_pitch_i     (96'(tensor_pitch)),
     .illegal_o           (refused),
     .entry_o,
     .start_o             (started_o),
@@ -245,14 +252,18 @@ module systole_core #(
     .released_i          ({store_released, matmul_released}),
     .completed_i         ({store_completed, matmul_completed}),
     .load_ready_o        (unused_load_ready),
-    .load_hold_i         (load_hold),
-    .load_ended_o        (load_ended),
-    .load_completed_i    (load_completed),
+    .load_completed_o    (load_completed),
     .idle_o              (idle),
     .error_o             (load_error),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .sums_valid_o        (loaded_valid),
+    .sums_tag_o          (loaded_tag),
+    .sums_slot_o         (loaded_slot),
+    .sums_last_o         (loaded_last),
+    .sums_end_o          (loaded_end),
+    .sums_placed_i       (sums_placed),
+    .sums_completed_i    (sums_completed),
     .sums_word_o         (loaded_word),
     .sums_data_o         (loaded_data),
     .sums_here_o         (loaded_here),
@@ -282,8 +293,8 @@ module systole_core #(
   logic [Size*32-1:0] data;
 
   systole_compute_path #(
-    .Size(Size), .Queue(ComputeQueue), .LoadQueue(LoadQueue), .AddrBits(AddrBits),
-    .SumBanks(SumBanks), .SumBankRows(SumBankRows)
+    .Size(Size), .Queue(ComputeQueue), .LoadQueue(LoadQueue), .LoadSlots(Outstanding),
+    .LoadBytes(RequestBytes), .AddrBits(AddrBits), .SumBanks(SumBanks), .SumBankRows(SumBankRows)
   ) u_matmuls (
     .clk_i, .rst_ni, .overlap_i,
     .command_i      (command),
@@ -301,16 +312,17 @@ module systole_core #(
     .array_data_i   (array_data),
     .load_legal_o   (load_legal),
     .load_entry_i   (entry_o[LoadQueue-1:0]),
-    .load_start_i   (started_o[0]),
-    .load_tag_i     (LoadTag'(start_entry_o[EntryBits-1:0])),
-    .load_hold_o    (load_hold),
-    .load_ended_i   (load_ended),
-    .load_completed_o(load_completed),
     .load_write_i   (loaded_valid),
+    .load_tag_i     (loaded_tag),
+    .load_slot_i    (loaded_slot),
+    .load_last_i    (loaded_last),
+    .load_end_i     (loaded_end),
     .load_word_i    (loaded_word),
     .load_data_i    (loaded_data),
     .load_here_i    (loaded_here),
     .load_next_i    (loaded_next),
+    .load_placed_o  (sums_placed),
+    .load_completed_o(sums_completed),
     .read_valid_i   (read_valid),
     .read_ready_o   (read_ready),
     .read_at_i      (read_at),
@@ -335,6 +347,8 @@ module systole_core #(
     .chain_slot_i        (chain_slot),
     .command_i           (command),
     .command_slot_i      (chain),
+    .tensor_i            (tensor),
+    .tensor_pitch_i      (tensor_pitch),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
     .start_valid_i       (started_o[2]),

@@ -4,7 +4,8 @@
 // hw::DispatchSchedule of hw/program/dispatch.h with hw::ReadPort of hw/dma/read_dma.h for the loads.
 //
 // Chains come before the commands that name them, into slots. A load to the accumulator leaves as the
-// bytes that it read, n elements to a row; widening is outside, as is what makes a load complete.
+// bytes that it read, n elements to a row; widening is outside, as is what says that they are in their
+// places.
 
 `include "systole_assert.svh"
 
@@ -27,7 +28,8 @@ module systole_load_path #(
   localparam int unsigned SlotBits     = $clog2(ChainSlots),
   localparam int unsigned DataWidth    = 8 * DataBytes,
   localparam int unsigned LaneBits     = $clog2(DataBytes),
-  localparam int unsigned IdBits       = $clog2(Outstanding),
+  localparam int unsigned IdBits       = Outstanding > 1 ? $clog2(Outstanding) : 1,
+  localparam int unsigned TagBits      = LoadQueue > 1 ? $clog2(LoadQueue) : 1,
   localparam int unsigned WordBits     = $clog2(Banks * BankWords),
   localparam int unsigned AddrBits     = WordBits + LaneBits
 ) (
@@ -58,9 +60,7 @@ module systole_load_path #(
   input  logic [Entries-1:LoadQueue]     released_i,
   input  logic [Entries-1:LoadQueue]     completed_i,
   output logic                           load_ready_o,      // the load unit can take a command
-  input  logic                           load_hold_i,       // it takes none
-  output logic [LoadQueue-1:0]           load_ended_o,      // all bytes of a load are read
-  input  logic [LoadQueue-1:0]           load_completed_i,  // and in their places
+  output logic [LoadQueue-1:0]           load_completed_o,  // all bytes of a load are in their places
   output logic                           idle_o,
   output logic                           error_o,           // a response was no OKAY
 
@@ -79,8 +79,15 @@ module systole_load_path #(
   input  logic [1:0]                     r_resp_i,
   input  logic                           r_last_i,
 
-  // bytes that go to the accumulator, as those of a write of the scratchpad
+  // bytes that go to the accumulator, as those of a write of the scratchpad, and what says that those
+  // of a request, and of a load, are there
   output logic                           sums_valid_o,
+  output logic [TagBits-1:0]             sums_tag_o,        // the load that they are of
+  output logic [IdBits-1:0]              sums_slot_o,       // its request
+  output logic                           sums_last_o,       // the last ones of the request
+  output logic                           sums_end_o,        // and of the load
+  input  logic [Outstanding-1:0]         sums_placed_i,     // requests, by slot
+  input  logic [LoadQueue-1:0]           sums_completed_i,  // loads
   output logic [LocalBits-LaneBits-1:0]  sums_word_o,
   output logic [DataWidth-1:0]           sums_data_o,
   output logic [DataBytes-1:0]           sums_here_o,
@@ -103,8 +110,6 @@ module systole_load_path #(
   input  logic [2*AddrBits-1:0]          array_address_i,
   output logic [2*DataWidth-1:0]         array_data_o
 );
-
-  localparam int unsigned TagBits = LoadQueue > 1 ? $clog2(LoadQueue) : 1;
 
   // ---------------------------------------------------------------- decoder
   logic                           legal, is_end, uses_chain, plain, sums;
@@ -163,8 +168,9 @@ module systole_load_path #(
   // ---------------------------------------------------------------- dispatcher
   logic [Units-1:0]           start_valid, start_ready;
   logic [Entries-1:0]         completed;
-  logic                       load_ended, port_ready;
+  logic                       load_ended;       // all its bytes are read
   logic [TagBits-1:0]         load_tag, ended_tag;
+  logic [LoadQueue-1:0]       sums_q;           // loads to the accumulator, by entry
 
   systole_dispatcher #(
     .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
@@ -194,12 +200,12 @@ module systole_load_path #(
     .completed_i        (completed),
     .idle_o
   );
-  assign load_ended_o = load_ended ? LoadQueue'(1) << ended_tag : '0;
-  assign completed    = {completed_i, load_completed_i};
-  assign load_ready_o = port_ready && !load_hold_i;
-  assign start_ready  = {start_ready_i, load_ready_o};
-  assign start_o      = start_valid & start_ready;
-  assign load_tag     = TagBits'(start_entry_o[EntryBits-1:0]);
+  assign load_completed_o = (load_ended && !sums_q[ended_tag] ? LoadQueue'(1) << ended_tag : '0) |
+                            sums_completed_i;
+  assign completed        = {completed_i, load_completed_o};
+  assign start_ready      = {start_ready_i, load_ready_o};
+  assign start_o          = start_valid & start_ready;
+  assign load_tag         = TagBits'(start_entry_o[EntryBits-1:0]);
 
   // ---------------------------------------------------------------- load unit
   // What its commands do, by their entries.
@@ -209,7 +215,6 @@ module systole_load_path #(
   logic [31:0]          bytes_q [LoadQueue];
   logic [LocalBits-1:0] to_q [LoadQueue];
   logic [LocalBits-1:0] to_pitch_q [LoadQueue];
-  logic [LoadQueue-1:0] sums_q;
 
   for (genvar e = 0; e < LoadQueue; e++) begin : gen_load
     always_ff @(posedge clk_i) begin
@@ -232,11 +237,11 @@ module systole_load_path #(
 
   systole_read_dma #(
     .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
-    .Commands(LoadQueue), .AddrWidth(DramBits), .LocalWidth(LocalBits)
+    .Commands(LoadQueue), .AddrWidth(DramBits), .LocalWidth(LocalBits), .LateSums(1)
   ) u_dma (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_valid_i  (start_valid[0] && !load_hold_i),
-    .start_ready_o  (port_ready),
+    .start_valid_i  (start_valid[0]),
+    .start_ready_o  (load_ready_o),
     .tag_i          (load_tag),
     .sums_i         (sums_q[load_tag]),
     .address_i      (address_q[load_tag]),
@@ -255,13 +260,22 @@ module systole_load_path #(
     .write_word_o   (write_word),
     .write_data_o   (write_data),
     .write_here_o   (write_here),
-    .write_next_o   (write_next)
+    .write_next_o   (write_next),
+    .placed_i       (sums_placed_i)
   );
   assign sums_valid_o = write_valid && write_sums;
   assign sums_word_o  = write_word;
   assign sums_data_o  = write_data;
   assign sums_here_o  = write_here;
   assign sums_next_o  = write_next;
+
+  // Whose they are, as was known in the cycle before.
+  always_ff @(posedge clk_i) begin
+    sums_tag_o  <= ended_tag;
+    sums_slot_o <= r_id_i;
+    sums_last_o <= r_last_i;
+    sums_end_o  <= load_ended;
+  end
 
   // ---------------------------------------------------------------- scratchpad
   logic                load_write, load_written;

@@ -1,5 +1,5 @@
 // Reads a program: its commands, and the chains that they name, through one AXI4 read manager. Chains
-// are read when the commands that name them have arrived; one that is on the output waits there until
+// are read when the commands that name them have arrived, and so are second tensor operands; one that is on the output waits there until
 // the core holds its chain. Cycles: hw::FetchSchedule and hw::ChainSchedule of hw/dma/.
 
 module systole_program_reader #(
@@ -31,6 +31,8 @@ module systole_program_reader #(
   input  logic                 ready_i,
   output logic [639:0]         command_o,
   output logic [SlotBits-1:0]  chain_o,         // the slot of its chain
+  output logic [63:0]          tensor_o,        // its second tensor operand, if the chain has one
+  output logic [31:0]          tensor_pitch_o,
   input  logic [StoreQueue-1:0] entry_i,        // where one that uses it goes in this cycle
   input  logic [StoreQueue-1:0] completed_i,
 
@@ -74,6 +76,7 @@ module systole_program_reader #(
   logic                          look_valid, look_ready, look_next, unused_header;
   logic [7:0]                    look_op;
   logic [15:0]                   look_chain;
+  logic [31:0]                   look_operands;
   logic [StoreQueue-1:0]         chained_q;     // commands in flight that use a chain
 
   systole_command_fetch #(
@@ -92,6 +95,7 @@ module systole_program_reader #(
     .look_next_o    (look_next),
     .look_op_o      (look_op),
     .look_chain_o   (look_chain),
+    .look_operands_o(look_operands),
     .record_valid_i (record_valid),
     .record_ready_o (record_ready),
     .record_offset_i(record_offset),
@@ -126,7 +130,7 @@ module systole_program_reader #(
 
   systole_chain_fetch #(
     .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(DataBytes), .LocalWidth(LocalBits),
-    .AddrWidth(AddrWidth)
+    .AddrWidth(AddrWidth), .Commands(2 * FetchCommands)
   ) u_chains (
     .clk_i, .rst_ni, .start_i,
     .look_valid_i   (look_valid && !stop_i),
@@ -134,12 +138,15 @@ module systole_program_reader #(
     .look_next_i    (look_next),
     .look_names_i   (names(look_op)),
     .look_chain_i   (look_chain),
+    .look_operands_i(look_operands),
     .unused_i       (chained_q == '0),
     .valid_i        (valid_o),
     .names_i        (names(command_o[7:0])),
     .chain_i        (command_o[32+:16]),
     .held_o,
     .slot_o         (chain_o),
+    .tensor_o, .tensor_pitch_o,
+    .take_i         (valid_o && ready_i),
     .fault_o        (no_chain),
     .commands_i     (header[96+:32]),
     .operands_i     (header[128+:32]),

@@ -1,7 +1,8 @@
-// The accumulator of a core, for vectors of sums from any sum on: rows of `Cols` sums in two memories,
-// those of even and of odd rows, so that a vector that reaches into a second row takes one cycle. Each
-// memory is a systole_accumulator_sram, whose handshakes these are. A vector that does not begin at a
-// row uses both, whatever its mask. Cycles: hw::SumPorts of hw/array/sum_ports.h.
+// The accumulator of a core, for vectors of sums from any sum on: rows of `Cols` sums in banks, each of
+// which has its even and its odd rows in a memory of their own, so that a vector that reaches into a
+// second row takes one cycle. Each memory is a systole_accumulator_sram, whose handshakes these are. A
+// vector that does not begin at a row uses those of two rows, whatever its mask. A loaded beat waits while
+// the array writes into a memory that it uses. Cycles: hw::SumPorts of hw/array/sum_ports.h.
 
 `include "systole_assert.svh"
 
@@ -23,6 +24,15 @@ module systole_sum_memory #(
   input  logic [Cols*32-1:0] write_data_i,
   input  logic               accumulate_i,
 
+  // bytes of loaded sums, by their lanes in a row
+  input  logic               load_valid_i,
+  output logic               load_ready_o,
+  input  logic [RowBits-1:0] load_row_i,
+  input  logic               load_both_i,     // some are of the row after it
+  input  logic [Cols-1:0]    load_first_i,    // lanes of that row, not of the one after it
+  input  logic [Cols*4-1:0]  load_mask_i,
+  input  logic [Cols*32-1:0] load_data_i,
+
   input  logic               read_valid_i,
   output logic               read_ready_o,
   input  logic [AtBits-1:0]  read_at_i,
@@ -35,9 +45,10 @@ module systole_sum_memory #(
   localparam int unsigned HalfRows  = RowsPerBank / 2;
   localparam int unsigned HalfBits  = $clog2(HalfRows);
   localparam int unsigned BankBits  = Banks > 1 ? $clog2(Banks) : 1;
+  localparam int unsigned Memories  = 2 * Banks;
 
   // ---------------------------------------------------------------- where a vector is
-  logic [RowBits-1:0] write_row, write_next, read_row, read_next;
+  logic [RowBits-1:0] write_row, write_next, read_row, read_next, load_next;
   logic [ColBits-1:0] write_lane, read_lane, lane_q;
   logic               write_both, read_both, both_q, odd_q;   // reaches into a second row; begins in an odd one
 
@@ -45,6 +56,7 @@ module systole_sum_memory #(
   assign {read_row, read_lane}   = read_at_i;
   assign write_next              = write_row + RowBits'(1);
   assign read_next               = read_row + RowBits'(1);
+  assign load_next               = load_row_i + RowBits'(1);
   assign write_both              = write_lane != '0;
   assign read_both               = read_lane != '0;
 
@@ -61,45 +73,77 @@ module systole_sum_memory #(
   end
 
   // ---------------------------------------------------------------- memories
-  logic [1:0]           write_ready, read_ready, data_valid, read_uses, unused_written;
-  logic [2*Cols*32-1:0] data;
-  logic                 holds, read_fire;
+  logic [Memories-1:0]         array_uses, load_uses, read_uses, write_ready, read_ready, data_valid;
+  logic [Memories-1:0]         unused_written;
+  logic [Memories*Cols*32-1:0] memory_data;
+  logic [1:0]                  half_valid;
+  logic [2*Cols*32-1:0]        data;
+  logic                        holds, read_fire;
 
   for (genvar h = 0; h < 2; h++) begin : gen_half
-    logic               write_first, read_first, write_uses;
-    logic [RowBits-1:0] write_at, read_at;
-    logic               unused_parity;
+    logic                write_first, read_first, load_first;
+    logic [RowBits-1:0]  write_at, read_at, load_at;
+    logic [BankBits-1:0] write_bank, read_bank, load_bank;
+    logic [Cols*4-1:0]   array_bytes, load_bytes;
+    logic                unused_parity;
 
     assign write_first   = write_row[0] == 1'(h);
     assign read_first    = read_row[0] == 1'(h);
-    assign write_uses    = write_first || write_both;
-    assign read_uses[h]  = read_first || read_both;
+    assign load_first    = load_row_i[0] == 1'(h);
     assign write_at      = write_first ? write_row : write_next;
     assign read_at       = read_first ? read_row : read_next;
-    assign unused_parity = write_at[0] ^ read_at[0];
+    assign load_at       = load_first ? load_row_i : load_next;
+    assign write_bank    = BankBits'(write_at >> (HalfBits + 1));
+    assign read_bank     = BankBits'(read_at >> (HalfBits + 1));
+    assign load_bank     = BankBits'(load_at >> (HalfBits + 1));
+    assign unused_parity = write_at[0] ^ read_at[0] ^ load_at[0];
 
-    systole_accumulator_sram #(.Banks(Banks), .Ports(2), .RowsPerBank(HalfRows), .Cols(Cols)) u_half (
-      .clk_i, .rst_ni,
-      .write_valid_i(write_valid_i && write_uses),
-      .write_ready_o(write_ready[h]),
-      .write_bank_i (BankBits'(write_at >> (HalfBits + 1))),
-      .write_row_i  (write_at[HalfBits:1]),
-      .write_mask_i (lanes_mask & (write_first ? lanes_first : ~lanes_first)),
-      .write_data_i (lanes_data),
-      .accumulate_i,
-      .written_o    (unused_written[h]),
-      .read_valid_i (read_fire && read_uses[h]),
-      .read_ready_o (read_ready[h]),
-      .read_bank_i  (BankBits'(read_at >> (HalfBits + 1))),
-      .read_row_i   (read_at[HalfBits:1]),
-      .data_valid_o (data_valid[h]),
-      .data_ready_i,
-      .data_o       (data[h*Cols*32+:Cols*32])
-    );
+    for (genvar l = 0; l < Cols; l++) begin : gen_mask
+      assign array_bytes[4*l+:4] = {4{lanes_mask[l] && lanes_first[l] == write_first}};
+      assign load_bytes[4*l+:4]  = load_first_i[l] == load_first ? load_mask_i[4*l+:4] : '0;
+    end
+
+    for (genvar b = 0; b < Banks; b++) begin : gen_bank
+      localparam int unsigned M = h * Banks + b;
+
+      assign array_uses[M] = write_valid_i && (write_first || write_both) && write_bank == BankBits'(b);
+      assign load_uses[M]  = load_valid_i && (load_first || load_both_i) && load_bank == BankBits'(b);
+      assign read_uses[M]  = (read_first || read_both) && read_bank == BankBits'(b);
+
+      systole_accumulator_sram #(
+        .Banks(1), .Ports(2), .RowsPerBank(HalfRows), .Cols(Cols), .Parts(4)
+      ) u_memory (
+        .clk_i, .rst_ni,
+        .write_valid_i(array_uses[M] || (load_uses[M] && load_ready_o)),
+        .write_ready_o(write_ready[M]),
+        .write_bank_i ('0),
+        .write_row_i  (array_uses[M] ? write_at[HalfBits:1] : load_at[HalfBits:1]),
+        .write_mask_i (array_uses[M] ? array_bytes : load_bytes),
+        .write_data_i (array_uses[M] ? lanes_data : load_data_i),
+        .accumulate_i (array_uses[M] && accumulate_i),
+        .written_o    (unused_written[M]),
+        .read_valid_i (read_fire && read_uses[M]),
+        .read_ready_o (read_ready[M]),
+        .read_bank_i  ('0),
+        .read_row_i   (read_at[HalfBits:1]),
+        .data_valid_o (data_valid[M]),
+        .data_ready_i,
+        .data_o       (memory_data[M*Cols*32+:Cols*32])
+      );
+    end
+
+    assign half_valid[h] = |data_valid[h*Banks+:Banks];
+    always_comb begin
+      data[h*Cols*32+:Cols*32] = '0;
+      for (int unsigned b = 0; b < Banks; b++) begin
+        if (data_valid[h*Banks+b]) data[h*Cols*32+:Cols*32] = memory_data[(h*Banks+b)*Cols*32+:Cols*32];
+      end
+    end
   end
 
-  // With two ports a writer never waits.
+  // With two ports the array never waits.
   assign write_ready_o = &write_ready;
+  assign load_ready_o  = (load_uses & array_uses) == '0;
   assign data_valid_o  = |data_valid;
   assign holds         = data_valid_o && !data_ready_i;
   assign read_ready_o  = !holds && (read_ready | ~read_uses) == '1;
@@ -123,7 +167,7 @@ module systole_sum_memory #(
   end
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, HalfRows >= 2 && 2**ColBits == Cols && 2**HalfBits == HalfRows)
-  `SYSTOLE_ASSERT(BothThere_A, data_valid_o |-> data_valid == (both_q ? 2'b11 : odd_q ? 2'b10 : 2'b01))
+  `SYSTOLE_ASSERT(BothThere_A, data_valid_o |-> half_valid == (both_q ? 2'b11 : odd_q ? 2'b10 : 2'b01))
   `SYSTOLE_ASSERT(WriteTaken_A, write_valid_i |-> write_ready_o)
 
 endmodule

@@ -9,7 +9,9 @@
 // end of one word and the begin of the next.
 //
 // A request is complete with the cycle in which its last byte is written: its slot may be taken
-// again in that cycle, and `completed_o` is high in the one before it.
+// again in that cycle, and `completed_o` is high in the one before it. With LateSums a request for
+// the accumulator keeps its slot until placed_i says that its bytes are in their places, so whoever
+// takes them has to keep those of Outstanding requests at most.
 
 `include "systole_assert.svh"
 
@@ -21,6 +23,7 @@ module systole_read_dma #(
   parameter  int unsigned AddrWidth    = 40,
   parameter  int unsigned LocalWidth   = 24,
   parameter  int unsigned CountWidth   = 32,
+  parameter  int unsigned LateSums     = 0,    // 1: see above
   localparam int unsigned DataWidth    = 8 * DataBytes,
   localparam int unsigned LaneBits     = $clog2(DataBytes),
   localparam int unsigned WordWidth    = LocalWidth - LaneBits,
@@ -67,7 +70,8 @@ module systole_read_dma #(
   output logic [WordWidth-1:0]  write_word_o,
   output logic [DataWidth-1:0]  write_data_o,
   output logic [DataBytes-1:0]  write_here_o,
-  output logic [DataBytes-1:0]  write_next_o
+  output logic [DataBytes-1:0]  write_next_o,
+  input  logic [Outstanding-1:0] placed_i       // requests for the accumulator, by slot
 );
 
   localparam int unsigned LengthBits = $clog2(RequestBytes) + 1;
@@ -113,6 +117,7 @@ module systole_read_dma #(
 
   // ---------------------------------------------------------------- slots
   logic                  take, end_of_request;
+  logic [Outstanding-1:0] written;                    // requests, by slot
   logic [TagBits-1:0]     slot_tag_q [Outstanding];
   logic [LocalWidth-1:0]  slot_to_q [Outstanding];    // where the next byte goes
   logic [LaneBits-1:0]    slot_lane_q [Outstanding];  // its lane
@@ -125,8 +130,7 @@ module systole_read_dma #(
     .slot_o (ar_id_o),
     .offer_i(cut_valid),
     .take_i (issue),
-    .give_i (end_of_request),
-    .given_i(r_id_i)
+    .give_i (written | placed_i)
   );
 
   logic [LocalWidth-1:0] to;
@@ -137,6 +141,8 @@ module systole_read_dma #(
   assign r_ready_o      = 1'b1;
   assign take           = r_valid_i && r_ready_o;
   assign end_of_request = take && r_last_i;
+  assign written        = end_of_request && !(LateSums != 0 && slot_sums_q[r_id_i])
+                          ? Outstanding'(1) << r_id_i : '0;
   assign to             = slot_to_q[r_id_i];
   assign lane           = slot_lane_q[r_id_i];
   assign left           = slot_left_q[r_id_i];

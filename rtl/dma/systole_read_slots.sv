@@ -16,8 +16,7 @@ module systole_read_slots #(
   input  logic              offer_i,   // a request wants it
   input  logic              take_i,    // and has it
 
-  input  logic              give_i,    // the request in slot `given_i` is complete
-  input  logic [IdBits-1:0] given_i
+  input  logic [Slots-1:0]  give_i     // the requests in these are complete
 );
 
   logic [Slots-1:0]  used_q;
@@ -40,8 +39,7 @@ module systole_read_slots #(
       oldest_q <= '0;
       held_q   <= 1'b0;
     end else begin
-      if (take_i) used_q[slot_o] <= 1'b1;
-      if (give_i) used_q[given_i] <= 1'b0;
+      used_q <= (used_q & ~give_i) | (take_i ? Slots'(1) << slot_o : '0);
       if (take_i) oldest_q <= 32'(oldest_q) == Slots - 1 ? '0 : oldest_q + IdBits'(1);
       held_q <= offer_i && free_o && !take_i;
     end
@@ -50,6 +48,6 @@ module systole_read_slots #(
   always_ff @(posedge clk_i) held_slot_q <= slot_o;
 
   `SYSTOLE_ASSERT(TakenFree_A, take_i |-> free_o)
-  `SYSTOLE_ASSERT(GivenUsed_A, give_i |-> used_q[given_i])
+  `SYSTOLE_ASSERT(GivenUsed_A, (give_i & ~used_q) == '0)
 
 endmodule

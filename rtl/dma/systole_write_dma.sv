@@ -209,8 +209,7 @@ module systole_write_dma #(
     .slot_o (aw_id_o),
     .offer_i(offer),
     .take_i (issue),
-    .give_i (b_valid_i),
-    .given_i(b_id_i)
+    .give_i (b_valid_i ? Outstanding'(1) << b_id_i : '0)
   );
 
   always_ff @(posedge clk_i) begin

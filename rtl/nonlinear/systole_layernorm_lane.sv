@@ -5,6 +5,7 @@
 `include "systole_assert.svh"
 
 module systole_layernorm_lane #(
+  parameter  bit          OwnRow        = 1,  // mean and factor are those of the element's row
   localparam int unsigned InWidth       = systole_pkg::LayerNormInputBits,
   localparam int unsigned SquareWidth   = 2 * InWidth,
   localparam int unsigned FactorWidth   = 32,
@@ -33,9 +34,12 @@ module systole_layernorm_lane #(
 );
 
   localparam int unsigned DeviationWidth = InWidth + 1;
-  // No deviation from the mean exceeds the root of the row's sum of squares, so its product with
-  // 2^31 / root keeps within 2^31, and the normalised value within 2^30.
-  localparam int unsigned ScaledWidth    = FactorWidth + 1;
+  // No deviation from the mean of its row exceeds the root of the row's sum of squares, so its product
+  // with 2^31 / root keeps within 2^31, and the normalised value within 2^30. Of another row the
+  // normalised value keeps its low 32 bits.
+  localparam int unsigned OperandWidth   = FactorWidth + 1;
+  localparam int unsigned ProductWidth   = OwnRow ? SquareWidth : DeviationWidth + OperandWidth;
+  localparam int unsigned ScaledWidth    = OwnRow ? OperandWidth : ProductWidth;
   localparam int unsigned NormWidth      = 32;
   localparam int unsigned SumWidth       = 64;
   // Stages that the multiplier waits for the norm, and the addend for the product.
@@ -45,19 +49,19 @@ module systole_layernorm_lane #(
 
   // Deviation, and its product with itself or with the reciprocal of the root.
   logic signed [DeviationWidth-1:0] deviation_q;
-  logic signed [ScaledWidth-1:0]    operand;
-  logic signed [SquareWidth-1:0]    product;
+  logic signed [OperandWidth-1:0]   operand;
+  logic signed [ProductWidth-1:0]   product;
   logic signed [ScaledWidth-1:0]    scaled;
   logic signed [NormWidth-1:0]      norm_q;
 
-  assign operand  = square_i ? ScaledWidth'(deviation_q) : signed'({1'b0, factor_i});
-  assign square_o = product;
+  assign operand  = square_i ? OperandWidth'(deviation_q) : signed'({1'b0, factor_i});
+  assign square_o = product[SquareWidth-1:0];
   assign scaled   = product[ScaledWidth-1:0];
 
   systole_mul_pipe #(
     .AWidth      (DeviationWidth),
-    .BWidth      (ScaledWidth),
-    .ProductWidth(SquareWidth)
+    .BWidth      (OperandWidth),
+    .ProductWidth(ProductWidth)
   ) u_deviation (
     .clk_i,
     .enable_i,

@@ -1,6 +1,6 @@
-// The stages of a chain: the post-op pipeline, and a row-wise stage after it if the chain has one.
+// The stages of a chain: the post-op pipeline, and after it one that knows rows if the chain has it.
 // Brings each stage its operand: words of the parameter block, vectors of a tensor, the reciprocal of
-// a row's statistic. Cycles: those of hw::StageFlow of hw/postop/row_flow.h.
+// a row's statistic, its mean and factor. Cycles: those of hw::StageFlow of hw/postop/row_flow.h.
 
 module systole_chain_stages #(
   parameter  int unsigned Lanes     = 4,
@@ -24,9 +24,10 @@ module systole_chain_stages #(
   input  logic [StagesBits-1:0] stages_i,
   input  logic                  row_wise_i,     // the last one is
   input  logic [Stages-1:0]     channel_i,      // where which operand goes: systole_chain_store
-  input  logic [Stages-1:0]     tensor_stage_i,
+  input  logic [2*Stages-1:0]   tensor_stage_i,
   input  logic [Stages-1:0]     divide_i,
   input  logic [StageBits-1:0]  last_stage_i,
+  input  logic                  side_i,         // the last one has a side output: of the results
   output logic                  illegal_o,      // a stage cannot be done
   input  logic [CountBits-1:0]  rows_i,
   input  logic [ColBits-1:0]    cols_i,
@@ -43,15 +44,20 @@ module systole_chain_stages #(
   input  logic [(Stages+1)*Lanes*6-1:0]  shifts_i,
   input  logic [Lanes*32-1:0]            addend_i,
   output logic [Stages:0]                parameters_take_o,
-  input  logic [Lanes*32-1:0]            tensor_i,
-  output logic                           tensor_take_o,
+  input  logic [2*Lanes*32-1:0]          tensor_i,
+  output logic [1:0]                     tensor_take_o,
   input  logic                           divided_i,       // the reciprocal is there
   input  logic [31:0]                    reciprocal_i,
   output logic                           divide_take_o,
+  input  logic                           known_i,         // mean and factor are there
+  input  logic [systole_pkg::LayerNormInputBits-1:0] mean_i,
+  input  logic [31:0]                    factor_i,
+  output logic                           norm_take_o,
 
   output logic                  valid_o,
   input  logic                  ready_i,
   output logic [Lanes*32-1:0]   data_o,
+  output logic [Lanes-1:0]      mask_o,         // of a chain without a stage that knows rows
   output logic                  sum_write_o,    // a softmax leaves the sum of a row
   output logic [31:0]           row_sum_o
 );
@@ -70,9 +76,10 @@ module systole_chain_stages #(
     assign row_here = row_wise_i && last_stage_i == StageBits'(s);
     always_comb begin
       operand_valid[s]               = loaded_i && ((channel_i[s] && parameters_there_i && !row_here) ||
-                                                    tensor_stage_i[s]);
+                                                    tensor_stage_i[s] || tensor_stage_i[Stages+s]);
       operands[s*RowWidth+:RowWidth] = parameters_i[s*RowWidth+:RowWidth];
-      if (tensor_stage_i[s]) operands[s*RowWidth+:RowWidth] = tensor_i;
+      if (tensor_stage_i[s]) operands[s*RowWidth+:RowWidth] = tensor_i[RowWidth-1:0];
+      if (tensor_stage_i[Stages+s]) operands[s*RowWidth+:RowWidth] = tensor_i[2*RowWidth-1:RowWidth];
       if (divide_i[s]) begin
         operand_valid[s]               = divided_i;
         operands[s*RowWidth+:RowWidth] = {Lanes{reciprocal_i}};
@@ -81,15 +88,22 @@ module systole_chain_stages #(
     assign parameters_take_o[s] = operand_ready[s] || (row_take && row_here);
   end
   assign parameters_take_o[Stages] = row_take && last_stage_i == StageBits'(Stages);
-  assign tensor_take_o             = (operand_ready & tensor_stage_i) != '0;
+  assign tensor_take_o             = {(operand_ready & tensor_stage_i[2*Stages-1:Stages]) != '0,
+                                      (operand_ready & tensor_stage_i[Stages-1:0]) != '0};
   assign divide_take_o             = divided_i && (operand_ready & divide_i) != '0;
 
   // ---------------------------------------------------------------- pipeline
   logic                 stages_valid, stages_ready, code_illegal, row_code, row_legal;
   logic [SlotsBits-1:0] slots;              // of the pipeline, in use
-  logic [Lanes-1:0]     unused_mask;
+  logic [63:0]          slot_code;
   logic [RowWidth-1:0]  stages_data;
   logic                 unused_shifts;
+
+  // A side output is reduced outside: its slot has none.
+  always_comb begin
+    slot_code = code_i;
+    if (side_i && code_stage_i == last_stage_i && code_word_i == '0) slot_code[39:32] = '0;
+  end
 
   assign slots         = SlotsBits'(stages_i - StagesBits'(row_wise_i));
   assign row_code      = row_wise_i && code_stage_i == last_stage_i;
@@ -101,7 +115,7 @@ module systole_chain_stages #(
     .code_write_i   (code_write_i && !row_code),
     .code_slot_i    (PlaceBits'(code_stage_i)),
     .code_word_i    (code_word_i),
-    .code_i,
+    .code_i         (slot_code),
     .stages_i       (busy_i ? slots : '0),
     .error_o        (code_illegal),
     .valid_i        (valid_i && !illegal_o),
@@ -112,15 +126,16 @@ module systole_chain_stages #(
     .shift_i        (shifts_i[Stages*Lanes*6-1:0]),
     .valid_o        (stages_valid),
     .ready_i        (stages_ready),
-    .mask_o         (unused_mask),
+    .mask_o,
     .data_o         (stages_data)
   );
 
   // ---------------------------------------------------------------- row-wise stage
-  logic                row_ready, row_valid, sum;
+  logic                row_ready, row_valid, sum, norm_take;
   logic [RowWidth-1:0] row_data;
 
   assign row_take     = row_wise_i && stages_valid && row_ready;
+  assign norm_take_o  = row_wise_i && norm_take;
   assign stages_ready = row_wise_i ? row_ready : ready_i;
   assign valid_o      = row_wise_i ? row_valid : stages_valid;
   assign data_o       = row_wise_i ? row_data : stages_data;
@@ -137,6 +152,8 @@ module systole_chain_stages #(
     .data_i      (stages_data),
     .multiplier_i(parameters_i[last_stage_i*RowWidth+:RowWidth]),
     .addend_i,
+    .known_i, .mean_i, .factor_i,
+    .norm_take_o (norm_take),
     .valid_o     (row_valid),
     .ready_i,
     .data_o      (row_data),

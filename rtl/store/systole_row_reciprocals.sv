@@ -1,6 +1,6 @@
-// The row statistics of a core, and the reciprocals of row sums by which a chain divides: 2^24 over
-// the statistic of a row, which its stage multiplies with. Values: hw::deferred_divide() of
-// hw/function/softmax.h. Cycles: hw::RowReciprocals of hw/postop/row_flow.h.
+// The reciprocals of row sums by which a chain divides: 2^24 over the statistic of a
+// row, which its stage multiplies with. Values: hw::deferred_divide() of
+// hw/function/softmax.h. Cycles: hw::RowFactors of hw/postop/row_flow.h.
 //
 // One divider works ahead of the rows: its next quotient waits in it until the row before has let go
 // of its own.
@@ -22,9 +22,9 @@ module systole_row_reciprocals #(
   input  logic [CountBits-1:0] rows_i,
   input  logic [CountBits-1:0] vectors_i,    // of a row
 
-  // the sum of the next row: of a command that does not divide
-  input  logic                 write_i,
-  input  logic [31:0]          write_data_i,
+  output logic                 read_o,
+  output logic [WordBits-1:0]  read_at_o,
+  input  logic [31:0]          statistic_i,
 
   // of the row whose vectors come
   output logic                 valid_o,
@@ -44,21 +44,11 @@ module systole_row_reciprocals #(
   } state_e;
 
   state_e               state_q;
-  logic [WordBits-1:0]  at_q;
   logic [CountBits-1:0] rows_q, left_q;      // rows to come; vectors of the row
-  logic [31:0]          statistic;
   logic                 divided, held_q, row_end, move;
   logic [2*Digits-1:0]  quotient, value_q;
 
-  systole_sram_bank #(.Ports(1), .Rows(Words), .Lanes(1), .LaneBits(32)) u_statistics (
-    .clk_i,
-    .enable_i(write_i || state_q == Read),
-    .row_i   (at_q),
-    .data_o  (statistic),
-    .write_i (write_i),
-    .mask_i  (1'b1),
-    .data_i  (write_data_i)
-  );
+  assign read_o = state_q == Read;
 
   systole_serial_divider #(.DivisorWidth(32), .Digits(Digits)) u_divider (
     .clk_i, .rst_ni,
@@ -67,7 +57,7 @@ module systole_row_reciprocals #(
     .digits_i  (DigitsBits'(Digits)),
     .high_i    ('0),
     .low_i     ((2*Digits)'(1) << ReciprocalBits),
-    .divisor_i (statistic == '0 ? 32'd1 : statistic),
+    .divisor_i (statistic_i == '0 ? 32'd1 : statistic_i),
     .done_o    (divided),
     .quotient_o(quotient)
   );
@@ -96,17 +86,16 @@ module systole_row_reciprocals #(
   always_ff @(posedge clk_i) begin
     if (move) value_q <= quotient;
     if (start_i) begin
-      at_q   <= statistics_i;
-      rows_q <= rows_i;
-      left_q <= vectors_i;
+      read_at_o <= statistics_i;
+      rows_q    <= rows_i;
+      left_q    <= vectors_i;
     end else begin
-      if (write_i || state_q == Read) at_q <= at_q + WordBits'(1);
-      if (state_q == Read) rows_q <= rows_q - CountBits'(1);
+      if (read_o) read_at_o <= read_at_o + WordBits'(1);
+      if (read_o) rows_q <= rows_q - CountBits'(1);
       if (take_i) left_q <= row_end ? vectors_i : left_q - CountBits'(1);
     end
   end
 
-  `SYSTOLE_ASSERT(OneUse_A, !(write_i && state_q == Read))
   `SYSTOLE_ASSERT(StartedIdle_A, start_i |-> (state_q == Idle && !valid_o))
   `SYSTOLE_ASSERT(TakenValid_A, take_i |-> valid_o)
 

@@ -1,7 +1,7 @@
-// A row-wise stage at the end of a chain: softmax or LayerNorm of whole rows, as its micro-code says
-// (hw/postop/microcode.h). Values and cycles: those of systole_softmax_unit and
-// systole_layernorm_unit, which want the vectors of a row as often as they pass over it, in the order
-// of systole_row_passes.
+// The stage at the end of a chain that knows rows, as its micro-code says (hw/postop/microcode.h):
+// softmax or LayerNorm of whole rows, or the LayerNorm of parts of rows whose sums are known. Values
+// and cycles: those of systole_softmax_unit and systole_layernorm_unit, which want the vectors of a row
+// as often as they pass over it, in the order of systole_row_passes, and of systole_norm_stage.
 
 `include "systole_assert.svh"
 
@@ -29,6 +29,12 @@ module systole_row_stage #(
   input  logic [Lanes*32-1:0]   multiplier_i,   // parameters of the vector's columns
   input  logic [Lanes*32-1:0]   addend_i,
 
+  // of the row whose vectors come: systole_row_norms
+  input  logic                  known_i,
+  input  logic [systole_pkg::LayerNormInputBits-1:0] mean_i,
+  input  logic [31:0]           factor_i,
+  output logic                  norm_take_o,
+
   output logic                  valid_o,
   input  logic                  ready_i,
   output logic [Lanes*32-1:0]   data_o,
@@ -43,7 +49,7 @@ module systole_row_stage #(
   // ---------------------------------------------------------------- micro-code
   logic        [7:0]  op_q, operand_q, side_q;
   logic signed [63:0] imm_q [Imms];
-  logic               is_softmax, softmax_legal, norm_legal;
+  logic               is_softmax, is_part, softmax_legal, norm_legal, part_legal;
 
   always_ff @(posedge clk_i) begin
     if (code_write_i && code_word_i == 4'd0) begin
@@ -69,14 +75,18 @@ module systole_row_stage #(
                          between(imm_q[3], 64'sd1, 64'sd14) &&
                          between(imm_q[4], 64'sd0, Highest) && between(imm_q[5], 64'sd0, 64'sd63) &&
                          between(imm_q[6], 64'sd1, 64'sd16);
-  assign norm_legal    = op_q == systole_pkg::LayerNorm && operand_q == systole_pkg::Channel &&
+  assign is_part       = op_q == systole_pkg::LayerNormApply;
+  assign part_legal    = is_part && between(imm_q[4], 64'sd1, 64'sd65536);
+  assign norm_legal    = (op_q == systole_pkg::LayerNorm || part_legal) &&
+                         operand_q == systole_pkg::Channel &&
                          between(imm_q[0], 64'sd1, 64'sd30) && between(imm_q[1], 64'sd0, 64'sd62) &&
                          between(imm_q[2], Lowest, imm_q[3]) && between(imm_q[3], Lowest, Highest);
   assign legal_o       = side_q == '0 && (softmax_legal || norm_legal);
 
   // ---------------------------------------------------------------- softmax
   logic                softmax_ready, softmax_valid, softmax_last, norm_ready, norm_valid, unused_last;
-  logic [Lanes*32-1:0] softmax_data, norm_data;
+  logic                part_ready, part_valid;
+  logic [Lanes*32-1:0] softmax_data, norm_data, part_data;
   logic [13:0]         q_ln2;
   logic [29:0]         reciprocal;
   logic [14:0]         b;
@@ -124,7 +134,7 @@ module systole_row_stage #(
     .shift_i        (imm_q[1][5:0]),
     .lo_i           (imm_q[2][31:0]),
     .hi_i           (imm_q[3][31:0]),
-    .valid_i        (valid_i && !is_softmax),
+    .valid_i        (valid_i && !is_softmax && !is_part),
     .ready_o        (norm_ready),
     .data_i, .multiplier_i, .addend_i,
     .valid_o        (norm_valid),
@@ -133,9 +143,25 @@ module systole_row_stage #(
     .last_o         (unused_last)
   );
 
-  assign ready_o = is_softmax ? softmax_ready : norm_ready;
-  assign valid_o = is_softmax ? softmax_valid : norm_valid;
-  assign data_o  = is_softmax ? softmax_data : norm_data;
+  systole_norm_stage #(.Lanes(Lanes)) u_part (
+    .clk_i, .rst_ni,
+    .fraction_bits_i(imm_q[0][4:0]),
+    .shift_i        (imm_q[1][5:0]),
+    .lo_i           (imm_q[2][31:0]),
+    .hi_i           (imm_q[3][31:0]),
+    .known_i, .mean_i, .factor_i,
+    .valid_i        (valid_i && is_part),
+    .ready_o        (part_ready),
+    .data_i, .multiplier_i, .addend_i,
+    .valid_o        (part_valid),
+    .ready_i,
+    .data_o         (part_data)
+  );
+  assign norm_take_o = valid_i && is_part && part_ready;
+
+  assign ready_o = is_softmax ? softmax_ready : is_part ? part_ready : norm_ready;
+  assign valid_o = is_softmax ? softmax_valid : is_part ? part_valid : norm_valid;
+  assign data_o  = is_softmax ? softmax_data : is_part ? part_data : norm_data;
   assign sum_o   = is_softmax && softmax_last && imm_q[0][1:0] == systole_pkg::Deferred;
 
 endmodule

@@ -2,8 +2,8 @@
 // hw::store_times() of hw/dma/store_schedule.h.
 //
 // Commands are those of a program in memory (hw/program/command_fields.h). `legal_o` is low for a
-// chain that the unit cannot run (systole_chain_store), for parameters of more columns and a tensor
-// operand of more bytes than it keeps, for rows longer than a row-wise stage takes, and for no work.
+// chain that the unit cannot run (systole_chain_store), for parameters of more columns and tensor
+// operands of more bytes than it keeps, for rows longer than a row-wise stage takes, and for no work.
 
 `include "systole_assert.svh"
 
@@ -41,6 +41,8 @@ module systole_store_path #(
 
   input  logic [639:0]          command_i,
   input  logic [SlotBits-1:0]   command_slot_i,  // of its chain
+  input  logic [63:0]           tensor_i,        // its second tensor operand
+  input  logic [31:0]           tensor_pitch_i,
   output logic                  legal_o,         // if it is a store or a move
   input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
   input  logic                  start_valid_i,
@@ -114,11 +116,12 @@ module systole_store_path #(
   localparam int unsigned MostColumns = Lanes * ParameterBeats;
 
   // ---------------------------------------------------------------- fields
-  logic                move, usable, parameters, unused_fields, asked_row_wise, asked_tensor;
-  logic                rows_fit, tensor_fits;
-  logic [7:0]          asked_element;
+  logic                move, usable, parameters, unused_fields, asked_row_wise;
+  logic                rows_fit;
+  logic [1:0]          asked_tensor, tensor_fits;
+  logic [15:0]         asked_element;
   logic [31:0]         m, n, c, c_pitch, kept;
-  logic [SizeBits-1:0] vectors, tensor_words;
+  logic [SizeBits-1:0] vectors;
 
   assign move          = command_i[7:0] == systole_pkg::OpMove;
   assign m             = command_i[288+:32];
@@ -129,26 +132,34 @@ module systole_store_path #(
   assign rows_fit      = n <= 32'(systole_pkg::MaxCols) && kept <= 32'(systole_pkg::MaxCols);
   // Words of a vector have a byte an element.
   assign vectors       = (SizeBits'(n) + SizeBits'(Lanes) - SizeBits'(1)) >> RowLanes;
-  assign tensor_words  = SizeBits'(m[15:0]) * SizeBits'(vectors[15:0]) <<
-                         (asked_element == systole_pkg::TypeS32 ? 2'd2 :
-                          asked_element == systole_pkg::TypeS16 ||
-                          asked_element == systole_pkg::TypeU16 ? 2'd1 : 2'd0);
-  assign tensor_fits   = m[31:16] == '0 && vectors[SizeBits-1:16] == '0 &&
-                         tensor_words <= SizeBits'(OperandWords);
+  for (genvar t = 0; t < 2; t++) begin : gen_tensor
+    logic [7:0]          element;
+    logic [SizeBits-1:0] words;
+    assign element        = asked_element[8*t+:8];
+    assign words          = SizeBits'(m[15:0]) * SizeBits'(vectors[15:0]) <<
+                            (element == systole_pkg::TypeS32 ? 2'd2 :
+                             element == systole_pkg::TypeS16 ||
+                             element == systole_pkg::TypeU16 ? 2'd1 : 2'd0);
+    assign tensor_fits[t] = m[31:16] == '0 && vectors[SizeBits-1:16] == '0 &&
+                            words <= SizeBits'(OperandWords);
+  end
   assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
                          usable && (!parameters || n <= MostColumns) &&
-                         (!asked_row_wise || rows_fit) && (!asked_tensor || tensor_fits);
-  assign unused_fields = ^{command_i, c, c_pitch};
+                         (!asked_row_wise || rows_fit) && (~asked_tensor | tensor_fits) == '1;
+  assign unused_fields = ^{command_i, c, c_pitch, tensor_i};
 
   // ---------------------------------------------------------------- chains
   logic [SlotBits-1:0]   chain;
   logic [7:0]            out_type;
   logic [StagesBits-1:0] stages;
   logic [Stages:0]       channel, shift;
-  logic [Stages-1:0]     tensor_stage, divide;
-  logic                  row_wise;
+  logic [2*Stages-1:0]   tensor_stage;
+  logic [Stages-1:0]     divide;
+  logic                  row_wise, norm;
+  logic [16:0]           length;
+  logic [7:0]            side;
   logic [1:0]            passes;
-  logic [7:0]            element;
+  logic [15:0]           element;
   logic                  code_read;
   logic [StageBits-1:0]  code_stage;
   logic [3:0]            code_word;
@@ -174,6 +185,9 @@ module systole_store_path #(
     .tensor_o    (tensor_stage),
     .element_o   (element),
     .divide_o    (divide),
+    .norm_o      (norm),
+    .length_o    (length),
+    .side_o      (side),
     .channel_o   (channel),
     .shift_o     (shift),
     .read_i      (code_read),
@@ -201,8 +215,9 @@ module systole_store_path #(
     .parameters_i(command_i[576+:AddrBits]),
     .statistics_i(command_i[608+:StatisticsBits]),
     .kept_i      (ColBits'(kept)),
-    .tensor_i    (command_i[192+:DramBits]),
-    .tensor_pitch_i(command_i[256+:32]),
+    .continues_i (command_i[16]),
+    .tensor_i    ({tensor_i[DramBits-1:0], command_i[192+:DramBits]}),
+    .tensor_pitch_i({tensor_pitch_i, command_i[256+:32]}),
     .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
     .chain_new_i (chain_valid_i && chain_first_i),
     .chain_slot_i,
@@ -214,6 +229,9 @@ module systole_store_path #(
     .tensor_stage_i(tensor_stage),
     .element_i   (element),
     .divide_i    (divide),
+    .norm_i      (norm),
+    .length_i    (length),
+    .side_i      (side),
     .channel_i   (channel),
     .shift_i     (shift),
     .code_read_o (code_read),

@@ -1,12 +1,12 @@
 // The unit of a core that runs stores and moves: rows of sums out of the accumulator, through the
-// post-op pipeline and perhaps a row-wise stage after it, to memory or into the scratchpad. Values:
+// post-op pipeline and perhaps a stage after it that knows rows, to memory or into the scratchpad. Values:
 // hw::apply_chain() of hw/postop/postop.h. Cycles: hw::store_times() of hw/dma/store_schedule.h.
 //
 // A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, beside
-// it its words of the parameter block, which stay in buffers for all of its rows, and the tile of a
-// tensor operand. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
+// it its words of the parameter block, which stay in buffers for all of its rows, and the tiles of its
+// tensor operands. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
 // The last byte out makes place for the next command, except that the writing port must have sent its
-// last request.
+// last request, and that a side output must be there.
 
 `include "systole_assert.svh"
 
@@ -54,8 +54,9 @@ module systole_store_unit #(
   input  logic [AddrBits-1:0]   parameters_i,
   input  logic [StatisticsBits-1:0] statistics_i,
   input  logic [ColBits-1:0]    kept_i,          // see systole_softmax_unit
-  input  logic [DramBits-1:0]   tensor_i,
-  input  logic [31:0]           tensor_pitch_i,
+  input  logic                  continues_i,     // a side output adds to what is there
+  input  logic [2*DramBits-1:0] tensor_i,        // the first one in the low bits
+  input  logic [63:0]           tensor_pitch_i,
 
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
@@ -76,9 +77,12 @@ module systole_store_unit #(
   input  logic [1:0]            passes_i,
   input  logic [Stages:0]       channel_i,
   input  logic [Stages:0]       shift_i,
-  input  logic [Stages-1:0]     tensor_stage_i,
-  input  logic [7:0]            element_i,
+  input  logic [2*Stages-1:0]   tensor_stage_i,
+  input  logic [15:0]           element_i,
   input  logic [Stages-1:0]     divide_i,
+  input  logic                  norm_i,
+  input  logic [16:0]           length_i,
+  input  logic [7:0]            side_i,
   output logic                  code_read_o,
   output logic [StageBits-1:0]  code_stage_o,
   output logic [3:0]            code_word_o,
@@ -138,7 +142,7 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  localparam int unsigned FieldBits = 1 + SlotBits + 2 * SumBits + 2 * CountBits + 2 * DramBits + 64 +
+  localparam int unsigned FieldBits = 2 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
                                       AddrBits + StatisticsBits + ColBits;
 
   logic [FieldBits-1:0] fields_q [Queue];
@@ -146,31 +150,34 @@ module systole_store_unit #(
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
       if (entry_i[e]) begin
-        fields_q[e] <= {move_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i, parameters_i,
-                        statistics_i, kept_i, tensor_i, tensor_pitch_i};
+        fields_q[e] <= {move_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
+                        parameters_i, statistics_i, kept_i, tensor_i, tensor_pitch_i};
       end
     end
   end
 
   // ---------------------------------------------------------------- one command at a time
-  logic                 busy_q, start, port_ready, out_over;
+  logic                 busy_q, start, port_ready, out_over, out_valid, out_ready, side_busy;
+  logic [Lanes*32-1:0]  out;                  // a vector of results
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
-  logic                 moves;
+  logic                 moves, continues;
   logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
-  logic [DramBits-1:0]  to, tensor;
-  logic [31:0]          to_pitch, tensor_pitch;
+  logic [DramBits-1:0]  to;
+  logic [31:0]          to_pitch;
+  logic [2*DramBits-1:0] tensor;
+  logic [63:0]          tensor_pitch;
   logic [AddrBits-1:0]  parameters_at;
   logic [StatisticsBits-1:0] statistics;
   logic [ColBits-1:0]   kept;
   logic                 code_left, loaded, operands_loaded;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
-  assign {moves, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+  assign {moves, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
           tensor_pitch} = fields_q[entry];
   assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
   assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
-  assign start_ready_o = !busy_q && port_ready;
+  assign start_ready_o = !busy_q && !side_busy && port_ready;
   assign start         = start_valid_i && start_ready_o;
   assign loaded        = busy_q && !code_left && parameters_loaded && operands_loaded;
 
@@ -235,17 +242,18 @@ module systole_store_unit #(
     .addend_o       (addend)
   );
 
-  // ---------------------------------------------------------------- tensor operand
-  logic                tensor_take, operand_error;
-  logic [Lanes*32-1:0] tensor_data;
+  // ---------------------------------------------------------------- tensor operands
+  logic                  operand_error;
+  logic [1:0]            tensor_take;
+  logic [2*Lanes*32-1:0] tensor_data;
 
-  systole_operand_buffer #(
+  systole_operand_buffers #(
     .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
     .DramBits(DramBits), .CountBits(CountBits)
   ) u_operands (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
     .start_i  (start),
-    .wanted_i (tensor_stage_i != '0),
+    .wanted_i ({tensor_stage_i[2*Stages-1:Stages] != '0, tensor_stage_i[Stages-1:0] != '0}),
     .type_i   (element_i),
     .passes_i,
     .address_i(tensor),
@@ -262,21 +270,36 @@ module systole_store_unit #(
   );
 
   // ---------------------------------------------------------------- statistics of rows
-  logic        divided, divide_take, sum_write;
-  logic [31:0] reciprocal, row_sum;
+  logic             divided, divide_take, sum_write, known, norm_take, side_left;
+  logic [31:0]      reciprocal, row_sum, factor;
+  logic [Lanes-1:0] out_mask;
+  logic [systole_pkg::LayerNormInputBits-1:0] mean;
 
-  systole_row_reciprocals #(.Words(Statistics), .CountBits(CountBits)) u_reciprocals (
+  systole_statistics_path #(
+    .Lanes(Lanes), .Words(Statistics), .CountBits(CountBits)
+  ) u_statistics (
     .clk_i, .rst_ni,
-    .start_i     (start),
-    .divides_i   (divide_i != '0),
-    .statistics_i(statistics),
-    .rows_i      (m),
-    .vectors_i   (vectors),
-    .write_i     (sum_write),
-    .write_data_i(row_sum),
-    .valid_o     (divided),
-    .reciprocal_o(reciprocal),
-    .take_i      (divide_take)
+    .start_i      (start),
+    .divides_i    (divide_i != '0),
+    .norm_i, .length_i, .side_i,
+    .continues_i  (continues),
+    .statistics_i (statistics),
+    .rows_i       (m),
+    .vectors_i    (vectors),
+    .divided_o    (divided),
+    .reciprocal_o (reciprocal),
+    .divide_take_i(divide_take),
+    .known_o      (known),
+    .mean_o       (mean),
+    .factor_o     (factor),
+    .norm_take_i  (norm_take),
+    .sum_write_i  (sum_write),
+    .row_sum_i    (row_sum),
+    .valid_i      (out_valid && out_ready),
+    .mask_i       (out_mask),
+    .data_i       (out),
+    .busy_o       (side_busy),
+    .left_o       (side_left)
   );
 
   // ---------------------------------------------------------------- sums into the pipeline
@@ -312,8 +335,7 @@ module systole_store_unit #(
   end
 
   // ---------------------------------------------------------------- stages
-  logic                out_valid, out_ready, illegal;
-  logic [Lanes*32-1:0] out;
+  logic                illegal;
 
   systole_chain_stages #(.Lanes(Lanes), .Stages(Stages), .CountBits(CountBits)) u_stages (
     .clk_i, .rst_ni,
@@ -327,6 +349,7 @@ module systole_store_unit #(
     .channel_i      (channel_i[Stages-1:0]),
     .tensor_stage_i, .divide_i,
     .last_stage_i   (last_stage),
+    .side_i         (side_i != systole_pkg::ReduceNone),
     .illegal_o      (illegal),
     .rows_i         (m),
     .cols_i         (ColBits'(n)),
@@ -345,15 +368,38 @@ module systole_store_unit #(
     .divided_i      (divided),
     .reciprocal_i   (reciprocal),
     .divide_take_o  (divide_take),
+    .known_i        (known),
+    .mean_i         (mean),
+    .factor_i       (factor),
+    .norm_take_o    (norm_take),
     .valid_o        (out_valid),
     .ready_i        (out_ready),
     .data_o         (out),
+    .mask_o         (out_mask),
     .sum_write_o    (sum_write),
     .row_sum_o      (row_sum)
   );
 
   // The code has been written in the second cycle after the last word was read.
   assign fault_o = loaded && !code_write && illegal;
+
+  // A command is complete when its side output is there, too.
+  logic [Queue-1:0]   stored, waiting, waiting_q;
+  logic [TagBits-1:0] side_entry_q;
+
+  assign waiting     = side_left ? (stored | waiting_q) & (Queue'(1) << side_entry_q) : '0;
+  assign completed_o = (stored | waiting_q) & ~waiting;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      waiting_q <= '0;
+    end else begin
+      waiting_q <= waiting;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start) side_entry_q <= entry;
+  end
 
   // ---------------------------------------------------------------- results
   logic store_error;
@@ -376,7 +422,7 @@ module systole_store_unit #(
     .taken_o   (out_ready),
     .data_i    (out),
     .over_o    (out_over),
-    .completed_o,
+    .completed_o(stored),
     .error_o   (store_error),
     .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
     .aw_valid_o, .aw_ready_i, .aw_id_o, .aw_addr_o, .aw_len_o, .aw_size_o, .aw_burst_o,

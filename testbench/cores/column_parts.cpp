@@ -146,7 +146,8 @@ class PartBuilder {
     for (std::size_t at = 0; copy.grouped() && at < from.groups.size(); at += from.cols) {
       for (const Columns& range : ranges) {
         const auto row = from.groups.begin() + static_cast<std::ptrdiff_t>(at);
-        copy.groups.edit().insert(copy.groups.end(), row + range.begin, row + range.end);
+        std::vector<hw::WeightGroup>& groups = copy.groups.edit();
+        groups.insert(groups.end(), row + range.begin, row + range.end);
       }
     }
     if (!from.data.empty()) {
@@ -155,8 +156,9 @@ class PartBuilder {
           const auto first =
               from.data.begin() +
               static_cast<std::ptrdiff_t>((std::size_t{row} * from.cols + range.begin) * element);
-          copy.data.edit().insert(
-              copy.data.end(), first,
+          std::vector<std::uint8_t>& data = copy.data.edit();
+          data.insert(
+              data.end(), first,
               first + static_cast<std::ptrdiff_t>(std::size_t{range.end - range.begin} * element));
         }
       }

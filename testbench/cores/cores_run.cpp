@@ -61,6 +61,7 @@ void CoresRun::make_system() {
   if (options_.ring == nullptr) {
     system_ = std::make_unique<tlm_model::System>("system", plan_.system.machine, std::move(places),
                                                   software, std::move(images), options_.functional);
+    system_->set_threads(options_.threads);  // a ring has direct access to memory
     return;
   }
   ring_ = std::make_unique<RingBeside>(*options_.ring, options_.functional);
@@ -144,17 +145,27 @@ void CoresRun::add_core(std::size_t index) {
   }
 }
 
+CoresRun::~CoresRun() {
+  if (system_) system_->values.stop();
+}
+
+void CoresRun::await_checks() {
+  if (options_.check || recorder_.keeps_any()) system_->values.await();
+}
+
 void CoresRun::observe(CoreState& state) {
   state.core->processor.observe([this, &state](const CommandTrace& trace) {
     state.traces[trace.index] = trace;
     const std::size_t at = static_cast<std::size_t>(state.program - plan_.programs.data());
-    Checker* const checker = state.checkers[at].get();
-    if (checker != nullptr) checker->end_command(trace.op);
     if (ResultRows* const rows = state.rows[at].get()) {
-      const std::size_t inference = plan_.tasks[state.task].inference;
-      rows->read(trace, [&](const WrittenRow& row) {
-        if (checker != nullptr) checker->compare(row);
-        recorder_.keep(row, state.program->origins, inference);
+      system_->values.post([this, rows, checker = state.checkers[at].get(), op = trace.op,
+                            index = trace.index, program = state.program,
+                            inference = plan_.tasks[state.task].inference] {
+        if (checker != nullptr) checker->end_command(op);
+        rows->read(index, [&](const WrittenRow& row) {
+          if (checker != nullptr) checker->compare(row);
+          recorder_.keep(row, program->origins, inference);
+        });
       });
     }
     if (options_.observer) options_.observer(state.index, trace);
@@ -186,6 +197,7 @@ std::uint64_t CoresRun::now_of(const CoreState& state) {
 }
 
 void CoresRun::begin(CoreState& state, std::size_t index, Host::Job& job) {
+  await_checks();
   if (state.tasks.empty()) observe(state);
   const CoreTask& task = plan_.tasks[index];
   state.task = index;
@@ -247,6 +259,7 @@ void CoresRun::deliver(CoreState& state, const Host::Job& job) {
   task_done_[state.task] = true;
   done_.notify();
   if (--left_[inference] == 0) {
+    await_checks();
     references_.end(inference);
     count_.end_inference();
     if (wave_ != nullptr) wave_->end_inference();

@@ -30,6 +30,9 @@ class CoresRun {
   /// All must outlive it. `options.engines` are not used without values.
   CoresRun(const CorePlan& plan, const std::vector<std::vector<std::uint8_t>>& inputs,
            const CoresOptions& options);
+  CoresRun(const CoresRun&) = delete;
+  CoresRun& operator=(const CoresRun&) = delete;
+  ~CoresRun();
 
   /// Only these tasks, all of core `index`, whatever they wait for; of the one after the plan's
   /// cores, the ring, all that it does.
@@ -73,6 +76,8 @@ class CoresRun {
   void add_core(std::size_t index);
   /// The state's address must not change any more.
   void observe(CoreState& state);
+  /// Before what checks of earlier commands use is changed.
+  void await_checks();
   std::optional<std::size_t> next_task(const CoreState& state);
   void wait_for(CoreState& state, std::size_t index);
   void begin(CoreState& state, std::size_t index, tlm_model::Host::Job& job);

@@ -99,7 +99,8 @@ struct CoresResult : SimulationResult {
 struct CoresOptions {
   bool functional = true;
   bool check = false;
-  bool alone = true;  ///< simulate each core alone too, in processes beside this one
+  unsigned threads = 1;  ///< as of SimulationOptions, without a ring
+  bool alone = true;     ///< simulate each core alone too, in processes beside this one
   /// What a core computes with, in a run with values; empty: models. Runs of cores alone have
   /// models, which take the same cycles.
   std::function<tlm_model::Engines(std::size_t core)> engines;

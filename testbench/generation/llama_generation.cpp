@@ -64,6 +64,7 @@ double product_seconds(const model::IntegerLlama& llama) {
     args.n = layer.outputs;
     args.k = layer.inputs;
     hw::gemm(args);
+    layer.weight.let_go();
   };
   const std::clock_t begin = std::clock();
   for (const model::IntegerLlamaBlock& block : llama.blocks) {
@@ -155,6 +156,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   SimulationOptions options;
   options.wave = task.wave;
   options.check = task.check;
+  options.threads = task.threads;
   options.keep_outputs = task.keep_logits;
   if (!task.tensors.empty()) options.tensors = find_tensors(task.tensors, run.graph(), run.first());
   const std::vector<model::TensorId> kept = options.tensors;
@@ -162,6 +164,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   options.progress = task.progress;
   options.first_inferences = run.prompts();
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
+  options.unread = [&](std::size_t step) { return run.unread(step); };
   std::vector<tlm_model::CommandTrace> traces;  // of the last inference
   options.observer = [&](const tlm_model::CommandTrace& trace) {
     if (trace.index >= traces.size()) traces.resize(trace.index + 1);

@@ -39,6 +39,7 @@ struct LlamaTask {
   std::string tensors;
   /// Chooses a token from the logits after it; empty: the likeliest.
   std::function<std::int32_t(const std::vector<std::int32_t>& logits)> sample;
+  unsigned threads = 1;  ///< as of SimulationOptions
   std::function<void(const SimulationProgress&)> progress;
   WaveOptions wave;  ///< waveform of the first step to write; no path: none
 };

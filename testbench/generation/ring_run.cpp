@@ -109,8 +109,9 @@ hw::MemoryImage RingRun::ddr_image(const std::vector<std::uint64_t>& bases) cons
         mapper::dfx::ddr_image(*task_.gpt, machine_, makers_[i]->layout());
     hw::MemoryPiece& piece = image.emplace_back();
     piece.address = bases.at(i);
-    piece.bytes.resize(ddr.size() * sizeof(hw::Half));
-    std::memcpy(piece.bytes.data(), ddr.data(), piece.bytes.size());
+    std::vector<std::uint8_t> bytes(ddr.size() * sizeof(hw::Half));
+    std::memcpy(bytes.data(), ddr.data(), bytes.size());
+    piece.bytes = std::move(bytes);
   }
   return image;
 }

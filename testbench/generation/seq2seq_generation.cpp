@@ -37,6 +37,7 @@ Bytes run_encoder(const hw::Machine& machine, const model::IntegerSeq2Seq& netwo
       machine);
   SimulationOptions options;
   options.check = task.check;
+  options.threads = task.threads;
   options.bounds = false;
   const std::vector<std::uint8_t> input = embedding_bytes(
       model::embed_tokens(network.encoder, task.source), graph.tensors[input_tensor(graph)].type);
@@ -212,6 +213,7 @@ Seq2SeqGeneration generate(const hw::Machine& machine, const model::IntegerSeq2S
   DecoderRun& run = decoder.run();
   SimulationOptions options;
   options.check = task.check;
+  options.threads = task.threads;
   options.keep_outputs = false;
   options.bounds = false;
   options.progress = task.progress;

@@ -21,6 +21,7 @@ struct Seq2SeqTask {
   std::uint32_t tokens = 0;          ///< to generate, at most
   std::uint32_t beams = 1;           ///< of the search (model/text/beam_search.h)
   bool check = false;
+  unsigned threads = 1;  ///< as of SimulationOptions
   std::function<void(const SimulationProgress&)> progress;
 };
 

@@ -225,6 +225,7 @@ LlamaGeneration speculate(const hw::Machine& machine, const model::IntegerLlama&
   SimulationOptions options;
   options.wave = task.wave;
   options.check = task.check;
+  options.threads = task.threads;
   options.keep_outputs = false;
   options.bounds = false;
   options.progress = task.progress;

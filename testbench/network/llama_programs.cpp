@@ -15,6 +15,11 @@ namespace {
 using model::Tensor;
 using model::TensorId;
 
+void put_first(hw::MemoryImage pieces, hw::MemoryImage& image) {
+  image.insert(image.begin(), std::make_move_iterator(pieces.begin()),
+               std::make_move_iterator(pieces.end()));
+}
+
 }  // namespace
 
 std::size_t LlamaPrograms::add_steps(const model::IntegerLlama& llama, std::uint32_t positions,
@@ -63,8 +68,12 @@ std::size_t LlamaPrograms::add(Program program, model::Graph graph, const std::s
   move(first);
   mapper::Mapping mapping = added.mapper->map(graph_, true);
   mapping.image.pop_back();  // the program itself
-  constants_.insert(constants_.end(), std::make_move_iterator(mapping.image.begin()),
-                    std::make_move_iterator(mapping.image.end()));
+  added.constants_begin = mapping.constants_begin;
+  added.constants_end = mapping.program_address;
+  for (hw::MemoryPiece& piece : mapping.image) {
+    hw::MemoryImage& to = piece.address < added.constants_begin ? tensors_ : added.constants;
+    to.push_back(std::move(piece));
+  }
   for (std::size_t i = 0; i < number; ++i) {
     programs_[i].mapper->place_programs(added.mapper->programs());
   }
@@ -140,15 +149,15 @@ void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
 }
 
 const mapper::Mapping& LlamaPrograms::map() {
-  current_ = programs_.at(active_).mapper->map(graph_, false);
+  Program& program = programs_.at(active_);
+  current_ = program.mapper->map(graph_, false);
+  put_first(std::exchange(program.constants, {}), current_.image);
   return current_;
 }
 
 mapper::Mapping LlamaPrograms::map_first() {
   mapper::Mapping first = map();
-  first.image.insert(first.image.begin(), std::make_move_iterator(constants_.begin()),
-                     std::make_move_iterator(constants_.end()));
-  constants_.clear();
+  put_first(std::exchange(tensors_, {}), first.image);
   return first;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -43,10 +44,16 @@ class LlamaPrograms {
   /// Has the graph compute these tokens by that program.
   void select(std::size_t program, TokenRange tokens);
   [[nodiscard]] const model::Graph& graph() const { return graph_; }
-  /// The program of what was selected, without constants, valid until the next call.
+  /// The program of what was selected, valid until the next call. Its image has weights and
+  /// parameters when it is the first one of its number.
   const mapper::Mapping& map();
-  /// The same with the constants of all programs, for the first inference.
+  /// The same with what tensors of all programs begin with, for the first inference.
   [[nodiscard]] mapper::Mapping map_first();
+  /// Where weights and parameters of a program are: the first byte, and the one after the last.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> constants_of(std::size_t program) const {
+    const Program& of = programs_.at(program);
+    return {of.constants_begin, of.constants_end};
+  }
   /// Of the last call of map().
   [[nodiscard]] const mapper::Mapping& latest() const { return current_; }
   /// Rows of a program's input.
@@ -61,6 +68,8 @@ class LlamaPrograms {
     std::uint32_t chunk = 1;
     model::LlamaShape shape;
     std::optional<mapper::StepMapper> mapper;
+    hw::MemoryImage constants;  ///< weights and parameters, until they are in memory
+    std::uint64_t constants_begin = 0, constants_end = 0;
   };
 
   /// Takes over a graph at its largest step; `first`: the tokens to map first.
@@ -76,7 +85,7 @@ class LlamaPrograms {
   model::Graph graph_;
   std::vector<Program> programs_;
   std::size_t active_ = SIZE_MAX;
-  hw::MemoryImage constants_;  ///< of all programs
+  hw::MemoryImage tensors_;  ///< what those of all programs begin with
   mapper::Mapping current_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "model/graph/graph_builder.h"
 
@@ -44,6 +45,11 @@ LlamaRun::LlamaRun(const model::IntegerLlama& llama, PromptedText text, const hw
     macs_ += model::count_macs(graph());
   }
   first_ = programs_.map_first();  // of inference 0, which the loop ended with
+}
+
+std::pair<std::uint64_t, std::uint64_t> LlamaRun::unread(std::size_t inference) const {
+  if (chunk_ == 1 || inference != prompts_) return {0, 0};
+  return programs_.constants_of(prompt_program_);
 }
 
 const mapper::Mapping& LlamaRun::step(std::size_t inference) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -43,11 +44,14 @@ class LlamaRun {
 
   /// Of the inference that step() was called for last, at first of the first.
   [[nodiscard]] const model::Graph& graph() const { return programs_.graph(); }
-  /// Of the first inference, with all constants and states.
+  /// Of the first inference, with its constants and all states.
   [[nodiscard]] const mapper::Mapping& first() const { return first_; }
-  /// Moves to an inference, from 0; its mapping, whose image is the program alone, is valid until
-  /// the next call.
+  /// Moves to an inference, from 0; its mapping (LlamaPrograms::map()) is valid until the next
+  /// call.
   const mapper::Mapping& step(std::size_t inference);
+  /// Where the constants of the prompt's program are, from the inference on that is the first one
+  /// without it: as SimulationOptions::unread.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> unread(std::size_t inference) const;
   /// Of the last call of step().
   [[nodiscard]] const mapper::Mapping& latest() const { return programs_.latest(); }
 

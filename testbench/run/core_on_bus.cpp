@@ -48,6 +48,8 @@ struct CoreOnBus::Modules {
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
       hw::AxiSubordinate::Params params;
       params.bytes = core.size().lanes;
+      // The core's IDs are what bounds its requests.
+      params.reads = params.writes = 2 * core.size().outstanding;
       bridges.push_back(std::make_unique<tlm_model::AxiBridge>(
           kNames.at(i), machine.bus, params, core.port(static_cast<CorePorts::Port>(i))));
       bus.connect_initiator(bridges.back()->socket);

@@ -48,9 +48,8 @@ void ResultRows::begin(const mapper::Mapping& mapping) {
   ring_rows_.assign(mapping.program.operators.size(), 0);
 }
 
-void ResultRows::read(const tlm_model::CommandTrace& trace,
-                      const std::function<void(const WrittenRow&)>& visit) {
-  const hw::Command& command = mapping_->program.commands[trace.index];
+void ResultRows::read(std::uint32_t index, const std::function<void(const WrittenRow&)>& visit) {
+  const hw::Command& command = mapping_->program.commands[index];
   const hw::Operator& result = mapping_->program.operators[command.op];
   const model::View& view = mapping_->groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
@@ -78,6 +77,8 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
     const std::uint64_t at = begin + i * result.pitch;
     if (stays) {
       std::memcpy(found.data(), core_.memory.scratchpad.data() + at, row_bytes);
+    } else if (const std::uint8_t* const stored = system_.stored({at, row_bytes})) {
+      std::memcpy(found.data(), stored, row_bytes);
     } else {
       system_.peek(at, found.data(), row_bytes);
     }

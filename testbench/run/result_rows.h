@@ -7,7 +7,6 @@
 
 #include "mapper/mapping.h"
 #include "model/graph/graph.h"
-#include "tlm/common/observer.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
@@ -34,9 +33,9 @@ class ResultRows {
   /// The next inference runs by the program of this mapping of the graph, which outlives it.
   void begin(const mapper::Mapping& mapping);
 
-  /// The rows that a command has written, in order; none for one that leaves no result.
-  void read(const tlm_model::CommandTrace& trace,
-            const std::function<void(const WrittenRow&)>& visit);
+  /// The rows that the command at a position of the program has written, in order; none for one
+  /// that leaves no result. May be an action of the system's values.
+  void read(std::uint32_t index, const std::function<void(const WrittenRow&)>& visit);
 
  private:
   const model::Graph& graph_;

@@ -44,6 +44,18 @@ struct Subject {
   }
 };
 
+/// Ends the actions of a queue with this scope.
+class QueueEnd {
+ public:
+  explicit QueueEnd(tlm_model::ValueQueue& queue) : queue_(queue) {}
+  QueueEnd(const QueueEnd&) = delete;
+  QueueEnd& operator=(const QueueEnd&) = delete;
+  ~QueueEnd() { queue_.stop(); }
+
+ private:
+  tlm_model::ValueQueue& queue_;
+};
+
 /// A program of its own may keep on chip what that of another inference leaves in memory.
 void require_left_in_memory(const std::vector<model::TensorId>& tensors, const model::Graph& graph,
                             const mapper::Mapping& mapping) {
@@ -64,6 +76,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   const hw::Program& first = *subject.program;
   tlm_model::System system("system", machine, std::move(engines), subject.address, *subject.image,
                            first.host_functions, options.functional);
+  system.set_threads(options.threads);
   tlm_model::CommandProcessor& processor = system.core.processor;
   std::unique_ptr<Checker> checker;
   std::optional<model::Reference> reference;
@@ -78,13 +91,17 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       recorder = std::make_unique<Recorder>(*subject.graph, options.tensors);
     }
   }
+  // What is used beside the simulation must not go before it has ended.
+  const QueueEnd queue_end(system.values);
   if (checker || recorder) {
     rows = std::make_unique<ResultRows>(*subject.graph, system, system.core);
     processor.observe([&](const tlm_model::CommandTrace& trace) {
-      if (checker) checker->end_command(subject.program->commands[trace.index].op);
-      rows->read(trace, [&](const WrittenRow& row) {
-        if (checker) checker->compare(row);
-        if (recorder) recorder->keep(row);
+      system.values.post([&, index = trace.index] {
+        if (checker) checker->end_command(subject.program->commands[index].op);
+        rows->read(index, [&](const WrittenRow& row) {
+          if (checker) checker->compare(row);
+          if (recorder) recorder->keep(row);
+        });
       });
     });
   }
@@ -113,6 +130,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   std::vector<std::uint8_t> made;
   std::string fault;  // of the first inference that had one
   const auto prepare = [&](tlm_model::Host::Job& job) {
+    system.values.await();  // what follows changes what they use
     if (next == inputs.size()) return false;
     if (options.next_input) {
       std::optional<std::vector<std::uint8_t>> bytes = options.next_input(result.outputs);
@@ -121,6 +139,10 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     }
     if (options.next_step) {
       subject.take(options.next_step(next));
+      if (options.unread) {
+        const auto [begin, end] = options.unread(next);
+        system.forget(begin, end);
+      }
       system.exchange_program(*subject.image, subject.program->host_functions);
     }
     count.begin(subject.program->commands.size(), inputs.size() - next);
@@ -137,10 +159,13 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       recorder->begin();
     }
     if (checker) {
-      run_reference(*reference, *subject.graph, input, [&](std::size_t nodes) {
-        count.reference(nodes, subject.graph->nodes.size());
-      });
       checker->begin(*subject.mapping, *reference, next);
+      system.values.post([&] {
+        run_reference(*reference, *subject.graph, input, [&](std::size_t nodes) {
+          // Beside the simulation, its commands are what is counted.
+          if (options.threads == 1) count.reference(nodes, subject.graph->nodes.size());
+        });
+      });
     }
     ++next;
     // Without values too: what the host moves takes time and leaves DRAM rows open.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/energy.h"
@@ -25,6 +26,7 @@ namespace systole::testbench {
 struct SimulationOptions {
   bool functional = true;  ///< off: cycles without values, and no outputs
   bool check = false;      ///< compare every operator's result with the reference
+  unsigned threads = 1;  ///< with 2, values are computed beside their timing; results are the same
   /// Tensors of the graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
   /// Off: SimulationResult::outputs has those of the last inference alone, so that memory does not
@@ -40,6 +42,9 @@ struct SimulationOptions {
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
+  /// Of the inference that next_step was called for: the first byte, and the one after the last, of
+  /// memory that it and those after it do not read. May be empty.
+  std::function<std::pair<std::uint64_t, std::uint64_t>(std::size_t inference)> unread;
   /// The bytes of the input of each inference from the outputs that are kept of those before it, in
   /// the place of those given to simulate(), of which there are as many at most; nothing ends the
   /// run.

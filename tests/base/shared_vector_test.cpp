@@ -2,8 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "support/temp_directory.h"
 
 namespace systole::hw {
 namespace {
@@ -28,6 +35,72 @@ TEST(SharedVector, TakesTheElementsOfAVector) {
   EXPECT_EQ(shared.data(), where);
   EXPECT_EQ(shared.size(), 100U);
   EXPECT_EQ(shared[99], 7);
+}
+
+TEST(SharedVector, MakesItsElementsWhenTheyAreWanted) {
+  int made = 0;
+  const auto of_three = [&] {
+    return SharedVector<int>::deferred(3, [&made] {
+      ++made;
+      return std::vector<int>{1, 2, 3};
+    });
+  };
+  const SharedVector<int> lent = of_three();
+  EXPECT_EQ(lent.size(), 3U);
+  EXPECT_FALSE(lent.empty());
+  EXPECT_EQ(made, 0);
+  {
+    const SharedVector<int> copy = lent;
+    const std::shared_ptr<const int> first = lent.hold(), second = copy.hold();
+    EXPECT_EQ(first, second);
+    EXPECT_EQ(first.get()[2], 3);
+    EXPECT_EQ(made, 1) << "while they are held, once";
+  }
+  EXPECT_EQ(lent.hold().get()[0], 1);
+  EXPECT_EQ(made, 2) << "they had not stayed";
+  const SharedVector<int> kept = of_three();
+  EXPECT_EQ(kept[1], 2);
+  EXPECT_EQ(kept.get(), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(kept.hold().get(), kept.data());
+  EXPECT_EQ(made, 3) << "they stay";
+  SharedVector<int> own = of_three();
+  own.edit().push_back(4);
+  EXPECT_EQ(own.size(), 4U);
+  EXPECT_EQ(of_three().part(1, 2), SharedVector<int>({2, 3}));
+  EXPECT_TRUE(SharedVector<int>::deferred(0, {}).empty());
+}
+
+TEST(SharedVector, ShowsWhatIsInAFile) {
+  const TempDirectory directory;
+  std::string text(100'000, 'x');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i % 251);
+  const std::string path = directory.path("bytes");
+  std::ofstream(path, std::ios::binary) << text;
+  SharedVector<std::int8_t> part, copy;
+  SharedVector<std::uint8_t> other;
+  const std::int8_t* where = nullptr;
+  {
+    const MappedFile file(path);
+    where = reinterpret_cast<const std::int8_t*>(file.bytes().data());
+    const auto all = SharedVector<std::int8_t>::view(file, where, text.size());
+    part = all.part(5000, 90'000);
+    other = part.as<std::uint8_t>();
+    copy = part;
+  }
+  ASSERT_EQ(part.data(), where + 5000) << "no copy";
+  EXPECT_EQ(other.data(), reinterpret_cast<const std::uint8_t*>(part.data()));
+  for (int times = 0; times < 2; ++times) {
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      ASSERT_EQ(part[i], static_cast<std::int8_t>(text[i + 5000])) << i;
+      ASSERT_EQ(other[i], static_cast<std::uint8_t>(text[i + 5000])) << i;
+    }
+    part.let_go();  // they come again from the file
+  }
+  copy.edit()[0] = 1;
+  EXPECT_EQ(part[0], static_cast<std::int8_t>(text[5000]));
+  EXPECT_EQ(copy[1], part[1]);
+  copy.let_go();
+  EXPECT_EQ(copy[0], 1) << "its own elements stay";
 }
 
 TEST(SharedVector, IsEmptyAtFirst) {

@@ -172,9 +172,9 @@ void simulate_program(std::string_view bytes) {
 
   // A machine takes more than ten times its program.
   const Unmeasured unmeasured;
-  hw::MemoryImage memory = {{0, std::vector<std::uint8_t>(kDataBytes)},
-                            {kProgramAddress, image, true}};
-  for (std::size_t i = 0; i < kDataBytes; ++i) memory.front().bytes[i] = data_at(i);
+  std::vector<std::uint8_t> data(kDataBytes);
+  for (std::size_t i = 0; i < kDataBytes; ++i) data[i] = data_at(i);
+  const hw::MemoryImage memory = {{0, std::move(data)}, {kProgramAddress, image, true}};
   {
     tlm_model::System system("system", machine, tlm_model::make_models(machine), kProgramAddress,
                              memory, program.host_functions, true);

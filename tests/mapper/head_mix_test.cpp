@@ -34,7 +34,7 @@ model::IntegerLinear random_linear(Random& random, std::uint32_t inputs, std::ui
   layer.inputs = inputs;
   layer.outputs = outputs;
   for (std::uint32_t i = 0; i < inputs * outputs; ++i) {
-    layer.weight.push_back(static_cast<std::int8_t>(test::between(random, 0, 255) - 128));
+    layer.weight.edit().push_back(static_cast<std::int8_t>(test::between(random, 0, 255) - 128));
   }
   for (std::uint32_t o = 0; o < outputs; ++o) {
     layer.bias.push_back(test::random_values(random, 1, 3000).front());

@@ -9,20 +9,20 @@
 namespace systole::tlm_model {
 namespace {
 
-std::vector<std::uint8_t> buffer(bool functional, std::uint64_t rows, std::uint64_t row_bytes) {
-  return std::vector<std::uint8_t>(functional ? rows * row_bytes : 0);
+std::vector<std::uint8_t> buffer(bool with_values, std::uint64_t rows, std::uint64_t row_bytes) {
+  return std::vector<std::uint8_t>(with_values ? rows * row_bytes : 0);
 }
 
 }  // namespace
 
 AttentionUnit::Run::Run(AttentionUnit& unit, const hw::cmd::Attention& attention, std::uint32_t op,
-                        const hw::Program& program, const Prepared& prepared)
+                        const hw::Program& program, const Prepared& prepared, bool with_values)
     : unit_(unit),
       attention_(attention),
       program_(program),
       heads_(prepared.heads),
       plan_(prepared.plan),
-      score_functions_(hw::score_functions(program.chains[attention.softmax])),
+      with_values_(with_values),
       score_latency_(hw::score_latency(program.chains[attention.softmax])),
       started_(unit.now()),
       decoder_lines_(unit.machine_.attention.decoder_lines == 0
@@ -30,31 +30,30 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::cmd::Attention& attention
                          : unit.machine_.attention.decoder_lines,
                      unit.machine_.attention.macs_per_line) {
   const std::uint64_t heads = heads_.size();
-  const bool functional = unit.functional_;
   operands_ = {{{unit.query_dma.get(),
                  attention.query.address,
                  attention.query.pitch,
                  attention.k,
-                 buffer(functional, attention.queries, heads * attention.k),
+                 buffer(with_values, attention.queries, heads * attention.k),
                  {}},
                 {unit.key_dma.get(),
                  attention.key.address,
                  attention.key.pitch,
                  attention.k,
-                 buffer(functional, attention.keys, heads * attention.k),
+                 buffer(with_values, attention.keys, heads * attention.k),
                  {}},
                 {unit.value_dma.get(),
                  attention.value.address,
                  attention.value.pitch,
                  attention.n,
-                 buffer(functional, attention.keys, heads * attention.n),
+                 buffer(with_values, attention.keys, heads * attention.n),
                  {}}}};
   if (attention.decoders) {
     operands_[0].decoder = &program.mixes[*attention.decoders];
     operands_[1].decoder = &program.mixes[*attention.decoders + std::size_t{1}];
   }
   if (attention.operand_chains) add_stages(program);
-  mask_bytes_ = buffer(functional, program.masks[attention.mask].bytes.size(), 1);
+  mask_bytes_ = buffer(with_values, program.masks[attention.mask].bytes.size(), 1);
   arrivals_.reserve(plan_.fetches.size());
   outcome_.heads.resize(heads);
   for (std::size_t h = 0; h < heads; ++h) {
@@ -286,39 +285,13 @@ void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
   unit_.output_added_.notify(sc_core::SC_ZERO_TIME);
 }
 
-std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& step) const {
-  if (!unit_.functional_) return {};
-  const hw::QueryTile& tile = step.part.tile;
-  const auto base = [&](std::size_t operand, std::size_t row) {
-    const Operand& o = operands_[operand];
-    return reinterpret_cast<const std::int8_t*>(o.data.data()) +
-           (row * heads_.size() + step.part.head) * o.features;
-  };
-  hw::AttentionOperands operands;
-  operands.q = base(0, tile.first);
-  operands.k = base(1, 0);
-  operands.v = base(2, 0);
-  operands.q_pitch = operands.k_pitch = heads_.size() * attention_.k;
-  operands.v_pitch = heads_.size() * attention_.n;
-  operands.dim = attention_.k;
-  operands.value_dim = attention_.n;
+std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& step) {
+  if (!with_values_) return {};
   unit_.lines_.begin_at(scores_begun_);
   unit_.lines_.begin_rest_at(softmax_start_, start_);
-  hw::AttentionSums sums = unit_.lines_.sums(
-      hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
-  const hw::Chain& chain = program_.chains[attention_.chain];
-  std::vector<std::uint8_t> out(tile.count * attention_.n * hw::bytes_of(chain.out));
-  hw::ChainOperands chain_operands;
-  chain_operands.accumulator = sums.sums.data();
-  chain_operands.accumulator_pitch = attention_.n;
-  chain_operands.row_statistics = sums.divisor.data();
-  chain_operands.out = out.data();
-  chain_operands.out_pitch = attention_.n * hw::bytes_of(chain.out);
-  chain_operands.rows = tile.count;
-  chain_operands.cols = attention_.n;
   unit_.postop_.begin_at(end_);
-  unit_.postop_.apply(chain, chain_operands);
-  return out;
+  const auto rows = [&](std::size_t operand) { return operands_[operand].data.data(); };
+  return unit_.compute(attention_, program_, heads_, step.part, {rows(0), rows(1), rows(2)});
 }
 
 }  // namespace systole::tlm_model

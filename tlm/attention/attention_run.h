@@ -23,8 +23,9 @@ namespace systole::tlm_model {
 /// has been asked for, and it is asked for in the order of need, so only the DMA ports wait.
 class AttentionUnit::Run {
  public:
+  /// `with_values`: requests move them.
   Run(AttentionUnit& unit, const hw::cmd::Attention& attention, std::uint32_t op,
-      const hw::Program& program, const Prepared& prepared);
+      const hw::Program& program, const Prepared& prepared, bool with_values);
 
   Outcome execute();
   /// Cycle in which the last step was over.
@@ -106,7 +107,7 @@ class AttentionUnit::Run {
   void hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause);
   void take_codes_until(std::uint64_t offset);
   [[nodiscard]] std::uint64_t window_end() const { return start_ + window_end_ + shift_; }
-  [[nodiscard]] std::vector<std::uint8_t> values(const hw::AttentionStep& step) const;
+  [[nodiscard]] std::vector<std::uint8_t> values(const hw::AttentionStep& step);
   [[nodiscard]] HeadMask& mask_of(std::size_t head) { return masks_[mask_of_[head]]; }
   [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].part.head]; }
 
@@ -115,7 +116,7 @@ class AttentionUnit::Run {
   const hw::Program& program_;
   const std::vector<hw::SparseHead>& heads_;
   const hw::AttentionPlan& plan_;
-  const hw::ScoreFunctions score_functions_;
+  const bool with_values_;
   const std::uint64_t score_latency_;  ///< of stages before the softmax
   const std::uint64_t started_;
   std::array<Operand, kOperands> operands_;

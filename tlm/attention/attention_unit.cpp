@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "hw/attention/mask_codec.h"
+#include "hw/kernel/row_kernels.h"
+#include "hw/program/program_ranges.h"
 #include "tlm/attention/attention_run.h"
 
 namespace systole::tlm_model {
@@ -90,29 +92,144 @@ void AttentionUnit::write() {
   }
 }
 
-const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::cmd::Attention& attention,
-                                                      const hw::Program& program) {
+std::shared_ptr<const AttentionUnit::Prepared> AttentionUnit::prepare(
+    const hw::cmd::Attention& attention, const hw::Program& program) {
   const std::vector<std::uint8_t>& mask = program.masks[attention.mask].bytes;
   Key key{{attention.heads, attention.queries, attention.keys, attention.k, attention.n,
            attention.decoders ? 1U : 0U},
           mask};
   if (prepared_.count(key) == 0 && prepared_.size() == kMostPrepared) prepared_.clear();
-  const auto [known, is_new] = prepared_.try_emplace(std::move(key));
-  if (is_new) {
-    Prepared& prepared = known->second;
-    prepared.heads = hw::decode_mask(mask, attention.heads, attention.queries, attention.keys);
-    prepared.plan =
-        hw::plan_attention(prepared.heads, attention.k, attention.n, machine_,
+  std::shared_ptr<const Prepared>& known = prepared_[std::move(key)];
+  if (known == nullptr) {
+    auto made = std::make_shared<Prepared>();
+    made->heads = hw::decode_mask(mask, attention.heads, attention.queries, attention.keys);
+    made->plan =
+        hw::plan_attention(made->heads, attention.k, attention.n, machine_,
                            attention.decoders ? hw::BufferedRow::kToken : hw::BufferedRow::kHead);
+    known = std::move(made);
   }
-  return known->second;
+  return known;
+}
+
+bool AttentionUnit::post(const hw::cmd::Attention& attention, const hw::Program& program,
+                         const std::shared_ptr<const Prepared>& prepared) {
+  if (values_ == nullptr) return false;
+  const std::uint64_t heads = attention.heads;
+  const auto range = [](const hw::DramTile& tile, std::uint64_t rows, std::uint64_t bytes,
+                        bool write) {
+    return hw::bounding_range(hw::Space::kDram, tile.address, rows, bytes, tile.pitch, write);
+  };
+  const auto span_of = [](const hw::Range& of) {
+    return ValueQueue::Span{of.begin, of.end - of.begin};
+  };
+  const std::uint64_t row_bytes = attention.n * hw::bytes_of(program.chains[attention.chain].out);
+  const hw::Range written = range(attention.out, attention.queries, heads * row_bytes, true);
+  std::uint8_t* const out = values_->at(span_of(written));
+  bool apart = out != nullptr;
+  std::array<Operand, 3> operands{{{attention.query, attention.queries, attention.k},
+                                   {attention.key, attention.keys, attention.k},
+                                   {attention.value, attention.keys, attention.n}}};
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Operand& operand = operands[i];
+    if (attention.decoders && i < 2) operand.decoder = &program.mixes[*attention.decoders + i];
+    if (attention.operand_chains) operand.stages = &program.chains[attention.softmax + 1 + i];
+    const std::uint64_t stored = operand.decoder == nullptr ? heads : operand.decoder->in_heads;
+    const hw::Range read = range(operand.tile, operand.rows, stored * operand.features, false);
+    operand.data = values_->at(span_of(read));
+    apart &= operand.data != nullptr && !hw::conflict(read, written);
+  }
+  if (!apart) {
+    // Rows are read between writes of others, or requests will be answered with an error.
+    values_->await();
+    return false;
+  }
+  values_->post(
+      [this, attention, &program, prepared, operands, out, row_bytes] {
+        std::array<std::vector<std::uint8_t>, 3> rows;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          rows[i] = take_rows(operands[i], attention.heads);
+        }
+        for (const hw::AttentionStep& step : prepared->plan.steps) {
+          if (!step.spmm) continue;
+          const std::vector<std::uint8_t> left =
+              compute(attention, program, prepared->heads, step.part,
+                      {rows[0].data(), rows[1].data(), rows[2].data()});
+          const hw::QueryTile& tile = step.part.tile;
+          for (std::size_t row = 0; row < tile.count; ++row) {
+            std::copy_n(
+                left.data() + row * row_bytes, row_bytes,
+                out + (tile.first + row) * attention.out.pitch + step.part.head * row_bytes);
+          }
+        }
+      },
+      span_of(written));
+  return true;
+}
+
+std::vector<std::uint8_t> AttentionUnit::take_rows(const Operand& operand, std::size_t heads) {
+  const std::size_t row_bytes = heads * operand.features;
+  std::vector<std::uint8_t> rows(operand.rows * row_bytes);
+  for (std::size_t row = 0; row < operand.rows; ++row) {
+    const std::uint8_t* const from = operand.data + row * operand.tile.pitch;
+    std::uint8_t* const to = rows.data() + row * row_bytes;
+    if (operand.decoder == nullptr) {
+      std::copy_n(from, row_bytes, to);
+    } else {
+      mix_.mix(*operand.decoder, reinterpret_cast<const std::int8_t*>(from), operand.features,
+               reinterpret_cast<std::int8_t*>(to));
+    }
+  }
+  if (operand.stages == nullptr || operand.stages->stages.empty()) return rows;
+  std::vector<std::int32_t> values(rows.size());
+  hw::row::widen(rows.data(), hw::DType::kS8, values.data(), values.size());
+  hw::ChainOperands chained;
+  chained.accumulator = values.data();
+  chained.accumulator_pitch = chained.out_pitch = chained.cols = operand.features;
+  chained.rows = rows.size() / operand.features;
+  chained.out = rows.data();
+  hw::apply_chain(*operand.stages, chained);
+  return rows;
+}
+
+std::vector<std::uint8_t> AttentionUnit::compute(const hw::cmd::Attention& attention,
+                                                 const hw::Program& program,
+                                                 const std::vector<hw::SparseHead>& heads,
+                                                 const hw::HeadTile& part, const Rows& rows) {
+  const hw::QueryTile& tile = part.tile;
+  const std::size_t scored = heads.size() * attention.k, valued = heads.size() * attention.n;
+  const auto base = [](const std::uint8_t* of) { return reinterpret_cast<const std::int8_t*>(of); };
+  hw::AttentionOperands operands;
+  operands.q = base(rows[0] + tile.first * scored + part.head * attention.k);
+  operands.k = base(rows[1] + part.head * attention.k);
+  operands.v = base(rows[2] + part.head * attention.n);
+  operands.q_pitch = operands.k_pitch = scored;
+  operands.v_pitch = valued;
+  operands.dim = attention.k;
+  operands.value_dim = attention.n;
+  hw::AttentionSums sums =
+      lines_.sums(hw::query_tile(heads[part.head], tile.first, tile.count), operands,
+                  hw::score_functions(program.chains[attention.softmax]));
+  const hw::Chain& chain = program.chains[attention.chain];
+  std::vector<std::uint8_t> out(tile.count * attention.n * hw::bytes_of(chain.out));
+  hw::ChainOperands chained;
+  chained.accumulator = sums.sums.data();
+  chained.accumulator_pitch = attention.n;
+  chained.row_statistics = sums.divisor.data();
+  chained.out = out.data();
+  chained.out_pitch = attention.n * hw::bytes_of(chain.out);
+  chained.rows = tile.count;
+  chained.cols = attention.n;
+  postop_.apply(chain, chained);
+  return out;
 }
 
 AttentionUnit::Outcome AttentionUnit::execute(const hw::cmd::Attention& attention, std::uint32_t op,
                                               const hw::Program& program) {
   const std::uint64_t started = now();
   executes_from_ = started;
-  Run run(*this, attention, op, program, prepare(attention, program));
+  const std::shared_ptr<const Prepared> prepared = prepare(attention, program);
+  const bool with_values = functional_ && !post(attention, program, prepared);
+  Run run(*this, attention, op, program, *prepared, with_values);
   Outcome outcome = run.execute();
   if (outcome.released > now()) wait(clock_.edge(outcome.released) - sc_core::sc_time_stamp());
   while (!outputs_.empty()) wait(outputs_written_);

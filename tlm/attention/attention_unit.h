@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <systemc>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "hw/program/program.h"
 #include "tlm/common/signals.h"
 #include "tlm/common/time.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/dma/dma_port.h"
 
 namespace systole::tlm_model {
@@ -82,6 +84,9 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
                 hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::HeadMixEngine& mix,
                 bool functional, const DmaFactory& make_dma);
 
+  /// Values are computed by the actions of this queue, which outlives the run.
+  void share_values(ValueQueue& values) noexcept { values_ = &values; }
+
   /// Executes a command of operator `op` that passed check_program(). Call it from one SC_THREAD;
   /// it returns at the cycle `released`.
   Outcome execute(const hw::cmd::Attention& attention, std::uint32_t op,
@@ -135,7 +140,30 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
       return sizes != other.sizes ? sizes < other.sizes : mask < other.mask;
     }
   };
-  const Prepared& prepare(const hw::cmd::Attention& attention, const hw::Program& program);
+  /// Shared: actions may outlast what is prepared.
+  [[nodiscard]] std::shared_ptr<const Prepared> prepare(const hw::cmd::Attention& attention,
+                                                        const hw::Program& program);
+
+  /// Rows of Q, K and V, one after the other, all heads side by side.
+  using Rows = std::array<const std::uint8_t*, 3>;
+  /// An operand in main memory.
+  struct Operand {
+    hw::DramTile tile;
+    std::uint64_t rows, features;
+    const std::uint8_t* data = nullptr;
+    const hw::HeadMix* decoder = nullptr;  ///< memory has latent tokens that this decodes
+    const hw::Chain* stages = nullptr;     ///< rows go through it on their way in
+  };
+  /// Its rows as the lines need them.
+  [[nodiscard]] std::vector<std::uint8_t> take_rows(const Operand& operand, std::size_t heads);
+  /// Posts what a command does to values; false: its requests have to move them.
+  bool post(const hw::cmd::Attention& attention, const hw::Program& program,
+            const std::shared_ptr<const Prepared>& prepared);
+  /// The rows that leave after a step of a command.
+  [[nodiscard]] std::vector<std::uint8_t> compute(const hw::cmd::Attention& attention,
+                                                  const hw::Program& program,
+                                                  const std::vector<hw::SparseHead>& heads,
+                                                  const hw::HeadTile& part, const Rows& rows);
 
   /// Outputs of a tile in flight to memory.
   struct Outputs {
@@ -154,7 +182,8 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
   hw::PostopEngine& postop_;
   hw::AttentionEngine& lines_;
   hw::HeadMixEngine& mix_;
-  std::map<Key, Prepared> prepared_;
+  ValueQueue* values_ = nullptr;
+  std::map<Key, std::shared_ptr<const Prepared>> prepared_;
   std::deque<Outputs> outputs_;
   sc_core::sc_event output_added_, outputs_written_;
   std::uint64_t written_ = 0;  ///< cycle of the last acknowledgement

@@ -90,6 +90,10 @@ hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
 hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded,
                                    std::uint64_t exposed) {
   hw::GemmArgs args = operands(matmul);
+  if (memory_.values != nullptr) {
+    memory_.values->post([this, args] { static_cast<void>(engine_.matmul(args, false)); });
+    args.c = nullptr;
+  }
   engine_.begin_at(cycle() + exposed);
   if (functional_ && memory_.observer != nullptr) {
     const hw::ArraySchedule schedule(array_, matmul.m, matmul.n, matmul.k, preloaded, exposed);

@@ -61,8 +61,13 @@ class CommandProcessor : public sc_core::sc_module {
   /// What was wrong with the program that ran last; empty: nothing.
   [[nodiscard]] const std::string& fault() const noexcept { return reader_.fault(); }
 
+  /// See ProgramReader.
+  void share_values(ValueQueue& values) noexcept { reader_.share_values(values); }
+
   // For the units.
 
+  /// Before a unit computes values by itself.
+  void await_values() { reader_.await_values(); }
   /// Blocks until the unit has a command; the cycles so far were idle in `account` or, while a
   /// program runs, stalled for its cause `no_command`.
   Entry& next(hw::Unit unit, hw::BlockAccount& account, std::size_t no_command);

@@ -77,6 +77,18 @@ void Core::finish() {
   complete(processor.cycle() - started_);
 }
 
+bool Core::can_share_values() const noexcept {
+  return engines_.array->is_timeless() && engines_.postop->is_timeless() &&
+         engines_.attention->is_timeless() && engines_.mix->is_timeless() &&
+         engines_.accumulator == nullptr && memory.observer == nullptr;
+}
+
+void Core::share_values(ValueQueue& values) noexcept {
+  memory.values = &values;
+  processor.share_values(values);
+  if (attention) attention->share_values(values);
+}
+
 std::vector<DmaPort*> Core::ports() {
   std::vector<DmaPort*> ports = {processor.fetch.get(), load.dma.get(), store.write_dma.get(),
                                  store.read_dma.get()};

@@ -72,6 +72,12 @@ class Core : public sc_core::sc_module, public CoreRegisters, public Watched {
   Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
        bool functional, const DmaFactory& make_dma = make_request_dma);
 
+  /// Whether values can be computed by the actions of a queue: its engines have no time of their
+  /// own, and nobody observes the memories.
+  [[nodiscard]] bool can_share_values() const noexcept;
+  /// Values are computed by the actions of this queue, which outlives the run.
+  void share_values(ValueQueue& values) noexcept;
+
   /// Called at the start of a run, before anything of it is simulated, and at its completion.
   using OnRun = std::function<void(bool running)>;
   void set_on_run(OnRun on_run) { on_run_ = std::move(on_run); }

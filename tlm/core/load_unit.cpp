@@ -6,6 +6,7 @@
 
 #include "hw/kernel/row_kernels.h"
 #include "hw/number/weight_groups.h"
+#include "hw/program/program_ranges.h"
 
 namespace systole::tlm_model {
 
@@ -56,16 +57,17 @@ void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::ui
   }
 }
 
-std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain) {
+std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain,
+                                       bool with_values) {
   const std::vector<hw::DType> types = hw::tensor_types(chain);
   const std::vector<hw::DramTile> tiles = hw::operands_of(*load.pre, processor().program());
   operands_.resize(types.size());
   std::uint64_t there = 0;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::uint64_t bytes = load.n * hw::bytes_of(types[i]);
-    if (functional_) operands_[i].resize(load.m * bytes);
+    if (with_values) operands_[i].resize(load.m * bytes);
     there = dma->read_rows({tiles[i].address, tiles[i].pitch,
-                            functional_ ? operands_[i].data() : nullptr, bytes, load.m, bytes},
+                            with_values ? operands_[i].data() : nullptr, bytes, load.m, bytes},
                            [](std::uint64_t, std::uint64_t) {});
   }
   return there;
@@ -80,26 +82,28 @@ void LoadUnit::observe_parameters(const hw::ChainUse& use, const hw::Chain& chai
   }
 }
 
-void LoadUnit::expand(const hw::cmd::Load& load) {
-  const hw::ReadRows groups = hw::read_rows(load);
-  const std::uint64_t pitch = load.to.pitch;
-  for (std::uint64_t i = 0; i < groups.rows; ++i) {
-    hw::expand_group(load.format, staging_.data() + i * groups.bytes, load.n,
+void LoadUnit::expand(const hw::cmd::Load& load, const hw::TensorRows& groups) {
+  const std::uint64_t count = hw::read_rows(load).rows, pitch = load.to.pitch;
+  const auto* const from = static_cast<const std::uint8_t*>(groups.data);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    hw::expand_group(load.format, from + i * groups.pitch, load.n,
                      memory_.scratchpad.data() + load.to.address + i * hw::kGroupWeights * pitch,
                      pitch);
   }
 }
 
-void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain) {
+void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain,
+                     const hw::TensorRows& rows, const std::vector<hw::TensorRows>& tensors) {
   std::vector<std::int32_t> values(std::size_t{load.m} * load.n);
-  hw::row::widen(staging_.data(), load.type, values.data(), values.size());
+  for (std::size_t row = 0; row < load.m; ++row) {
+    hw::row::widen(static_cast<const std::uint8_t*>(rows.data) + row * rows.pitch, load.type,
+                   values.data() + row * load.n, load.n);
+  }
   hw::ChainOperands operands;
   operands.accumulator = values.data();
   operands.accumulator_pitch = load.n;
   operands.parameters = memory_.parameters(load.pre->parameters);
-  for (std::size_t i = 0; i < operands_.size(); ++i) {
-    operands.tensors.at(i) = {operands_[i].data(), operands_[i].size() / load.m};
-  }
+  std::copy(tensors.begin(), tensors.end(), operands.tensors.begin());
   if (hw::statistics_words(chain) != 0) {
     operands.row_statistics = memory_.statistics.data() + load.pre->statistics;
   }
@@ -170,6 +174,67 @@ void LoadUnit::reduce(const hw::cmd::Load& load, std::uint64_t row, const std::u
   }
 }
 
+bool LoadUnit::post(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain) {
+  if (memory_.values == nullptr) return false;
+  ValueQueue& queue = *memory_.values;
+  const hw::ReadRows read = hw::read_rows(load);
+  ValueQueue::Span span{load.from.address, (read.rows - 1) * load.from.pitch + read.bytes};
+  std::uint64_t begin = 0;  // of what is read of a picture
+  if (load.window) {
+    const hw::WindowSpan window = hw::window_span(*load.window, load.m, load.from.pitch);
+    begin = window.begin;
+    span = {load.from.address + begin, window.end - begin};
+  }
+  const std::uint8_t* const from = queue.at(span);
+  bool inside = from != nullptr;
+  std::vector<hw::TensorRows> tensors;
+  if (chain != nullptr) {
+    hw::for_each_operand(
+        *load.pre, processor().program(), [&](const hw::DramTile& tile, hw::DType type) {
+          const std::uint64_t bytes = load.n * hw::bytes_of(type);
+          tensors.push_back(
+              {queue.at({tile.address, (load.m - 1) * tile.pitch + bytes}), tile.pitch});
+          inside &= tensors.back().data != nullptr;
+        });
+  }
+  if (!inside) {
+    // Its requests will be answered with an error.
+    queue.await();
+    return false;
+  }
+  queue.post([this, load, to_accumulator, chain, picture = from - begin, tensors] {
+    compute(load, to_accumulator, chain, picture, tensors);
+  });
+  return true;
+}
+
+void LoadUnit::compute(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain,
+                       const std::uint8_t* from, const std::vector<hw::TensorRows>& tensors) {
+  const hw::ReadRows read = hw::read_rows(load);
+  const std::uint64_t pitch = load.from.pitch;
+  if (chain != nullptr) return apply(load, to_accumulator, *chain, {from, pitch}, tensors);
+  if (load.packed()) return expand(load, {from, pitch});
+  std::uint8_t* to = memory_.scratchpad.data() + load.to.address;
+  for (std::uint64_t row = 0; row < load.m; ++row, to += load.to.pitch) {
+    if (load.window && to_accumulator) {
+      staging_.clear();
+      hw::for_each_run(*load.window, row, load.n, pitch, [&](const hw::WindowRun& run) {
+        staging_.insert(staging_.end(), from + run.offset, from + run.offset + run.bytes);
+      });
+      reduce(load, row, staging_.data());
+    } else if (load.window) {
+      std::memset(to, 0, load.n);
+      hw::for_each_run(*load.window, row, load.n, pitch, [&](const hw::WindowRun& run) {
+        std::memcpy(to + run.col, from + run.offset, run.bytes);
+      });
+    } else if (to_accumulator) {
+      widen(load, row, from + row * pitch);
+    } else {
+      std::memcpy(to, from + row * pitch, read.bytes);
+    }
+  }
+}
+
 std::uint64_t LoadUnit::execute(Entry& entry) {
   const auto& load = *entry.command.as<hw::cmd::Load>();
   const hw::Chain* const chain =
@@ -185,13 +250,14 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const std::uint64_t local_bytes = load.n * scale;
   const std::uint64_t at_once = load.packed() ? hw::kGroupWeights : 1;  // rows of one that is read
   const std::uint64_t words = at_once * ((local_bytes + sram.word_bytes() - 1) / sram.word_bytes());
+  const bool with_values = functional_ && !post(load, to_accumulator, chain);
   DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, read.rows, read.bytes};
   const bool staged = to_accumulator || chain != nullptr || load.packed();
-  if (functional_ && staged) {
+  if (with_values && staged) {
     rows.data_pitch = read.bytes * (load.window ? load.window->window.pixels() : 1);
     staging_.resize(read.rows * rows.data_pitch);
     rows.data = staging_.data();
-  } else if (functional_) {
+  } else if (with_values) {
     rows.data = sram.data() + first;
   }
   const std::uint64_t started = cycle();
@@ -200,7 +266,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   std::uint64_t before_last = started;  // and at which they had the one before
   if (chain != nullptr) {
     stages = pipeline_.cycles(*chain, load.m, load.n);
-    taken = fetch_operands(load, *chain);
+    taken = fetch_operands(load, *chain, with_values);
   } else if (load.packed()) {
     const hw::ExpansionCycles cycles =
         hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
@@ -211,16 +277,16 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const bool passes = chain != nullptr || load.packed();
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   StoredUse use;
-  const bool observed = functional_ && memory_.observer != nullptr;
+  const bool observed = with_values && memory_.observer != nullptr;
   const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (passes) {
       before_last = taken;
       taken = std::max(taken, arrived) + stages.per_row;
       there = taken + stages.fill;
-    } else if (functional_ && to_accumulator && load.window) {
+    } else if (with_values && to_accumulator && load.window) {
       reduce(load, row, rows.data + row * rows.data_pitch);
-    } else if (functional_ && to_accumulator) {
+    } else if (with_values && to_accumulator) {
       widen(load, row, rows.data + row * read.bytes);
     }
     const std::uint64_t at = first + row * at_once * pitch;
@@ -248,13 +314,19 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   if (passes) {
     const std::uint64_t elements = std::uint64_t{load.m} * load.n;
     if (load.packed()) {
-      if (functional_) expand(load);
+      if (with_values) expand(load, {staging_.data(), read.bytes});
       // The table of energies has no figure for an expanded weight: it counts as an element of a
       // stage, which takes more.
       events().postop_elements = elements;
       expanded_ += elements;
     } else {
-      if (functional_) apply(load, to_accumulator, *chain);
+      if (with_values) {
+        std::vector<hw::TensorRows> tensors;
+        for (const auto& operand : operands_) {
+          tensors.push_back({operand.data(), operand.size() / load.m});
+        }
+        apply(load, to_accumulator, *chain, {staging_.data(), read.bytes}, tensors);
+      }
       events().postop_elements = elements * chain->stages.size();
       stage_operations_ += events().postop_elements;
     }

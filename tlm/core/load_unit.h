@@ -32,24 +32,31 @@ class LoadUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override { return dma->stats().bytes; }
+  /// Posts what a load does to values; false: its requests have to bring them.
+  bool post(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain);
+  /// What a load does to values. `from`: where its rows are, or the picture of its window;
+  /// `tensors`: the operands of its chain.
+  void compute(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain,
+               const std::uint8_t* from, const std::vector<hw::TensorRows>& tensors);
   void widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
-  /// Reads the tensor operands of a chain with stages. The result is the cycle at which they have
-  /// arrived.
-  std::uint64_t fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain);
+  /// Reads the tensor operands of a chain with stages, with their values or without. The result is
+  /// the cycle at which they have arrived.
+  std::uint64_t fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain, bool with_values);
   /// Reads what the window of a load gathers, row by row, and calls on_row(row, cycle) for each as
   /// soon as the cycle is known in which it is complete. `to`: where the first of its rows goes,
   /// `pitch` bytes to the next; null: timing only. `beats`: what the runs take on the bus.
   std::uint64_t gather(const hw::cmd::Load& load, std::uint8_t* to, std::uint64_t pitch,
                        std::uint64_t& beats, const DmaPort::OnRow& on_row);
-  /// The maximum or the sum of the runs of a row in `staging_` as a row of sums.
+  /// The maximum or the sum of the runs of a row as a row of sums.
   void reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
   /// The parameters that the stages are about to read, a word a cycle from `started` on.
   void observe_parameters(const hw::ChainUse& use, const hw::Chain& chain, std::uint64_t cols,
                           std::uint64_t started);
-  /// Expands the groups in `staging_` to where the weights go.
-  void expand(const hw::cmd::Load& load);
-  /// Sends the rows in `staging_` through the chain, to where they go.
-  void apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain);
+  /// Expands groups to where the weights go.
+  void expand(const hw::cmd::Load& load, const hw::TensorRows& groups);
+  /// Sends rows through the chain, to where they go.
+  void apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain,
+             const hw::TensorRows& rows, const std::vector<hw::TensorRows>& tensors);
 
   const bool functional_;
   const std::uint32_t beat_bytes_;

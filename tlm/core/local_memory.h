@@ -9,6 +9,7 @@
 #include "hw/memory/word_code.h"
 #include "hw/program/bank_words.h"
 #include "tlm/common/stored_use.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/core/banked_sram.h"
 
 namespace systole::tlm_model {
@@ -63,6 +64,9 @@ struct LocalMemory {
   hw::AccumulatorEngine* const accumulator_engine;
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
   UseObserver* observer = nullptr;        ///< of scratchpad and accumulator, if there are values
+  /// Values are computed by its actions, which move them to and from main memory, too; null: by the
+  /// units, when their requests have brought what they need.
+  ValueQueue* values = nullptr;
 };
 
 }  // namespace systole::tlm_model

@@ -60,7 +60,10 @@ void LoopUnit::take() {
   core_.push(hw::loop::loop_call(loop, processor_.program(), machine_));
   const hw::Chain& chain = processor_.program().chains[loop.chain];
   open_.push_back({&entry, ++taken_, processor_.cycle(), writes_of(loop), {}});
-  if (functional_) compute(loop, open_.back().result);
+  if (functional_) {
+    processor_.await_values();
+    compute(loop, open_.back().result);
+  }
   Open& open = open_.back();
   open.macs = std::uint64_t{loop.m} * loop.n * loop.k;
   if (loop.c.address != 0) open.elements = std::uint64_t{loop.m} * loop.n * chain.stages.size();

@@ -112,6 +112,7 @@ void ProgramReader::take_header(const std::vector<std::uint8_t>& bytes) {
                          std::to_string(address_) + ", expected it in DRAM");
   }
   if (!(header == header_)) ++generation_;
+  await_values();
   header_ = header;
   program_.operand_tiles.resize(header.operands);
   program_.masks.resize(header.masks);
@@ -232,6 +233,7 @@ std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, s
   const std::uint64_t arrival = read(table.offset, table.stride, bytes);
   store.add({index, arrival, user});
   if (bytes != table.held) {
+    await_values();
     table.take(bytes);
     table.held = std::move(bytes);
     ++generation_;

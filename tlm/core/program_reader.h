@@ -15,6 +15,7 @@
 #include "hw/program/program_image.h"
 #include "hw/program/record_store.h"
 #include "tlm/common/time.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/dma/dma_port.h"
 
 namespace systole::tlm_model {
@@ -46,6 +47,13 @@ class ProgramReader : public sc_core::sc_module {
   /// Waits for the next command, not for its arrival; after `end` there is none. A program that is
   /// none, or a command that the machine cannot execute, reads as `end`: see fault().
   [[nodiscard]] Fetched next();
+
+  /// Actions of the queue, which outlives the run, refer to chains and mixes.
+  void share_values(ValueQueue& values) noexcept { values_ = &values; }
+  /// Returns when all of them are done.
+  void await_values() {
+    if (values_ != nullptr) values_->await();
+  }
 
   /// What the commands fetched so far refer to: chains, mixes, masks, tensor operands.
   [[nodiscard]] const hw::Program& program() const noexcept { return program_; }
@@ -108,6 +116,7 @@ class ProgramReader : public sc_core::sc_module {
   std::deque<Fetched> queue_;
   std::uint32_t begun_ = 0;  ///< chunks whose first command was taken
   std::string fault_;
+  ValueQueue* values_ = nullptr;
   sc_core::sc_event started_, arrived_, taken_;
 };
 

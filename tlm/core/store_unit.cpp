@@ -7,6 +7,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/number/int4.h"
 #include "hw/program/bank_words.h"
+#include "hw/program/program_ranges.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -58,14 +59,15 @@ StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& ch
   return flow;
 }
 
-void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain) {
+void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain,
+                               bool with_values) {
   const std::vector<hw::DType> types = hw::tensor_types(chain);
   const std::vector<hw::DramTile> tiles = hw::operands_of(result.chain, processor().program());
   operands_.resize(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     operands_[i].tile = tiles[i];
     operands_[i].row_bytes = result.n * hw::bytes_of(types[i]);
-    if (functional_) operands_[i].rows.resize(result.m * operands_[i].row_bytes);
+    operands_[i].rows.resize(with_values ? result.m * operands_[i].row_bytes : 0);
   }
   operands_at_.assign(types.empty() ? 0 : result.m, 0);
 }
@@ -76,80 +78,117 @@ void StoreUnit::fetch_operands(const hw::cmd::Result& result, std::uint64_t firs
   const std::uint64_t end = std::min<std::uint64_t>(first + rows, result.m);
   for (OperandStream& operand : operands_) {
     for (std::uint64_t row = first; row < end; ++row) {
-      const std::uint64_t arrived =
-          read_dma->read(operand.tile.address + row * operand.tile.pitch,
-                         functional_ ? operand.rows.data() + row * operand.row_bytes : nullptr,
-                         operand.row_bytes, not_before);
+      const std::uint64_t arrived = read_dma->read(
+          operand.tile.address + row * operand.tile.pitch,
+          operand.rows.empty() ? nullptr : operand.rows.data() + row * operand.row_bytes,
+          operand.row_bytes, not_before);
       operands_at_[row] = std::max(operands_at_[row], arrived);
     }
+  }
+}
+
+bool StoreUnit::post(const Flow& flow, const hw::Chain& chain) {
+  if (memory_.values == nullptr) return false;
+  ValueQueue& queue = *memory_.values;
+  const hw::cmd::Result& result = *flow.result;
+  const auto span_of = [](const hw::Range& range) {
+    return ValueQueue::Span{range.begin, range.end - range.begin};
+  };
+  hw::ChainOperands operands;
+  hw::Range written{hw::Space::kDram, 0, 0, true};
+  if (flow.store != nullptr) {
+    const hw::WrittenRows rows = hw::written_rows(*flow.store, processor().program());
+    written = hw::bounding_range(hw::Space::kDram, flow.store->to.address, rows.rows, rows.bytes,
+                                 flow.pitch, true);
+    operands.out = queue.at(span_of(written));
+  } else {
+    operands.out = memory_.scratchpad.data() + flow.move->to.address;
+  }
+  operands.out_pitch = flow.pitch;
+  bool apart = operands.out != nullptr;
+  std::size_t count = 0;
+  hw::for_each_operand(
+      result.chain, processor().program(), [&](const hw::DramTile& tile, hw::DType type) {
+        const hw::Range read = hw::bounding_range(hw::Space::kDram, tile.address, result.m,
+                                                  result.n * hw::bytes_of(type), tile.pitch, false);
+        operands.tensors.at(count) = {queue.at(span_of(read)), tile.pitch};
+        apart &= operands.tensors.at(count).data != nullptr && !hw::conflict(read, written);
+        ++count;
+      });
+  if (!apart) {
+    // Rows are read between writes of others, or requests will be answered with an error.
+    queue.await();
+    return false;
+  }
+  operands.rows = result.m;
+  queue.post([this, result, &chain, encoder = flow.encoder,
+              operands] { apply(result, chain, encoder, operands, 0, {}); },
+             span_of(written));
+  return true;
+}
+
+void StoreUnit::apply(const hw::cmd::Result& result, const hw::Chain& chain,
+                      const hw::HeadMix* encoder, hw::ChainOperands operands, std::uint64_t first,
+                      const RowTimes& times) {
+  operands.accumulator = memory_.accumulators() + result.from.address + first * result.from.pitch;
+  operands.accumulator_pitch = result.from.pitch;
+  operands.parameters = memory_.parameters(result.chain.parameters);
+  operands.accumulate_statistics = result.chain.continues;
+  if (const std::uint32_t words = hw::statistics_words(chain); words != 0) {
+    operands.row_statistics = memory_.statistics.data() + result.chain.statistics + first * words;
+  }
+  operands.cols = result.n;
+  if (result.chain.valid_cols != 0) operands.valid_cols = result.chain.valid_cols + first;
+  if (!result.int4 && encoder == nullptr) return engine_.apply(chain, operands);
+
+  auto* const to = static_cast<std::uint8_t*>(operands.out);
+  const std::size_t pitch = std::exchange(operands.out_pitch, result.n * hw::bytes_of(chain.out));
+  chained_.resize(operands.rows * operands.out_pitch);
+  operands.out = chained_.data();
+  engine_.apply(chain, operands);
+  if (result.int4) {
+    for (std::uint8_t& value : chained_) value = hw::saturate_int4(value);
+    return hw::pack_int4(chained_.data(), result.n, operands.rows, result.n, true, to, pitch);
+  }
+  const std::size_t features = result.n / encoder->in_heads;
+  for (std::uint64_t row = 0; row < operands.rows; ++row) {
+    encoder_engine_.begin_at(times.row_done + (row + 1) * times.per_row);
+    encoder_engine_.mix(*encoder,
+                        reinterpret_cast<const std::int8_t*>(&chained_[row * operands.out_pitch]),
+                        features, reinterpret_cast<std::int8_t*>(to + row * pitch));
   }
 }
 
 void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
                         std::uint64_t rows) {
   const hw::cmd::Result& result = *flow.result;
-  const hw::HeadMix* const encoder = flow.encoder;
   if (flow.observed) flow.steps.push_back(memory_.observer->step());
-  const std::uint64_t c = result.from.address + first * result.from.pitch;
   // The first row enters the chain as the row before it leaves, a fill earlier.
   const std::uint64_t begins = flow.row_done - flow.cycles.fill;
   engine_.begin_at(begins);
   if (memory_.accumulator_engine != nullptr) {
+    const std::uint64_t c = result.from.address + first * result.from.pitch;
     memory_.accumulator_engine->begin_at(begins);
     memory_.accumulator_engine->read({c, rows, result.n, result.from.pitch},
                                      memory_.accumulators() + c, result.from.pitch);
   }
   hw::ChainOperands operands;
-  operands.accumulator = memory_.accumulators() + c;
-  operands.accumulator_pitch = result.from.pitch;
-  operands.parameters = memory_.parameters(result.chain.parameters);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const std::size_t pitch = operands_[i].row_bytes;
     operands.tensors.at(i) = {operands_[i].rows.data() + first * pitch, pitch};
   }
-  operands.accumulate_statistics = result.chain.continues;
-  if (const std::uint32_t words = hw::statistics_words(chain); words != 0) {
-    operands.row_statistics = memory_.statistics.data() + result.chain.statistics + first * words;
-  }
-  const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
   const bool transposed = hw::transposes(chain);
-  if (flow.move != nullptr && !result.int4) {
+  if (flow.move != nullptr) {
     operands.out = memory_.scratchpad.data() + flow.move->to.address +
                    first * (transposed ? hw::bytes_of(chain.out) : flow.pitch);
     operands.out_pitch = flow.pitch;
   } else {
-    result_.resize(rows * row_bytes);
+    operands.out_pitch = transposed ? rows * hw::bytes_of(chain.out) : flow.row_bytes;
+    result_.resize(rows * (transposed ? result.n * hw::bytes_of(chain.out) : flow.row_bytes));
     operands.out = result_.data();
-    operands.out_pitch = transposed ? rows * hw::bytes_of(chain.out) : row_bytes;
   }
   operands.rows = rows;
-  operands.cols = result.n;
-  if (result.chain.valid_cols != 0) operands.valid_cols = result.chain.valid_cols + first;
-  engine_.apply(chain, operands);
-  if (result.int4) pack_results(flow, first, rows);
-  if (encoder == nullptr) return;
-  const std::size_t features = result.n / encoder->in_heads;
-  const std::size_t encoded_bytes = features * encoder->out_heads;
-  encoded_.resize(rows * encoded_bytes);
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    encoder_engine_.begin_at(flow.row_done + (row + 1) * flow.cycles.per_row);
-    encoder_engine_.mix(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
-                        features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
-  }
-  result_.swap(encoded_);
-}
-
-void StoreUnit::pack_results(const Flow& flow, std::uint64_t first, std::uint64_t rows) {
-  for (std::uint8_t& value : result_) value = hw::saturate_int4(value);
-  if (flow.move != nullptr) {
-    std::uint8_t* const to = memory_.scratchpad.data() + flow.move->to.address + first * flow.pitch;
-    hw::pack_int4(result_.data(), flow.result->n, rows, flow.result->n, true, to, flow.pitch);
-    return;
-  }
-  encoded_.resize(rows * flow.row_bytes);
-  hw::pack_int4(result_.data(), flow.result->n, rows, flow.result->n, true, encoded_.data(),
-                flow.row_bytes);
-  result_.swap(encoded_);
+  apply(result, chain, flow.encoder, operands, first, {flow.row_done, flow.cycles.per_row});
 }
 
 void StoreUnit::encode(std::uint64_t row, Flow& flow) {
@@ -215,7 +254,7 @@ void StoreUnit::deliver(std::uint64_t first, std::uint64_t row, Flow& flow) {
   advance(row, flow);
   if (flow.encoder != nullptr) encode(row, flow);
   const std::uint64_t bytes = flow.row_bytes;
-  put(row * flow.pitch, functional_ ? result_.data() + (row - first) * bytes : nullptr, bytes,
+  put(row * flow.pitch, flow.with_values ? result_.data() + (row - first) * bytes : nullptr, bytes,
       flow.row_done + flow.encoder_delay, flow);
 }
 
@@ -226,7 +265,8 @@ void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& f
   for (std::uint64_t column = 0; column < columns; ++column) {
     // The fill has the cycles in which the last columns leave.
     put(column * flow.pitch + first * element,
-        functional_ && flow.move == nullptr ? result_.data() + column * rows * element : nullptr,
+        flow.with_values && flow.move == nullptr ? result_.data() + column * rows * element
+                                                 : nullptr,
         rows * element, flow.row_done - columns + column + 1, flow);
   }
 }
@@ -323,8 +363,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));
   Flow flow = begin(entry.command, chain);
-  flow.observed = functional_ && memory_.observer != nullptr;
-  begin_operands(result, chain);
+  flow.with_values = functional_ && !post(flow, chain);
+  flow.observed = flow.with_values && memory_.observer != nullptr;
+  begin_operands(result, chain, flow.with_values);
   const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const std::uint64_t parameter_words =
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
@@ -338,7 +379,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   fetch_operands(result, block, block, flow.started);
   for (std::uint64_t first = 0; first < result.m; first += block) {
     const std::uint64_t rows = std::min(block, result.m - first);
-    if (functional_) compute(flow, chain, first, rows);
+    if (flow.with_values) compute(flow, chain, first, rows);
     if (transposed) {
       deliver_columns(first, rows, flow);
     } else {

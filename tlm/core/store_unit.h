@@ -55,6 +55,7 @@ class StoreUnit final : public ExecutionUnit {
     const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
     std::uint64_t encoder_delay = 0;        ///< between a row's end in the chain and in the encoder
+    bool with_values = false;               ///< requests move values
     bool observed = false;                  ///< steps and cycles are kept for an observer of memory
     std::vector<std::uint64_t> steps = {};  ///< of each block of rows
     std::vector<std::uint64_t> read = {};   ///< cycle in which each row was read for the last time
@@ -67,12 +68,21 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] std::uint64_t moved_bytes() const override {
     return write_dma->stats().bytes + read_dma->stats().bytes;
   }
-  void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain);
+  /// What the encoder needs to know of time.
+  struct RowTimes {
+    std::uint64_t row_done = 0, per_row = 0;
+  };
+  /// Posts what the command does to values; false: its requests have to move them.
+  bool post(const Flow& flow, const hw::Chain& chain);
+  /// Rows of a result from the accumulator through the chain and what comes after it, to where they
+  /// go. `operands` has what is not the same for all rows of a command.
+  void apply(const hw::cmd::Result& result, const hw::Chain& chain, const hw::HeadMix* encoder,
+             hw::ChainOperands operands, std::uint64_t first, const RowTimes& times);
+  void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain, bool with_values);
   void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
                       std::uint64_t not_before);
+  /// Values of rows of the command, as its requests bring and take them.
   void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
-  /// Makes pairs of int4 of computed rows; those of a move are in the scratchpad at once.
-  void pack_results(const Flow& flow, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
@@ -116,7 +126,7 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<OperandStream> operands_;
   std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
   std::vector<std::uint8_t> result_;        ///< rows of the current block
-  std::vector<std::uint8_t> encoded_;       ///< the same after the encoder
+  std::vector<std::uint8_t> chained_;       ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::vector<Step> steps_;

@@ -1,12 +1,14 @@
 #include "tlm/memory/dram.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "base/round.h"
 #include "base/units.h"
 #include "tlm/memory/dram_signals.h"
 
@@ -22,6 +24,17 @@ SparseMemory::SparseMemory(std::uint64_t bytes) : size_(bytes) {
 
 SparseMemory::~SparseMemory() {
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void SparseMemory::forget(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t first = std::min(end, round_up(begin, page));
+  const std::uint64_t last = std::max(first, end / page * page);
+  std::fill(data_ + begin, data_ + first, 0);
+  std::fill(data_ + last, data_ + end, 0);
+  if (first == last || ::madvise(data_ + first, last - first, MADV_DONTNEED) == 0) return;
+  std::fill(data_ + first, data_ + last, 0);
 }
 
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params, bool functional)
@@ -140,6 +153,13 @@ void Dram::spend(bool write, RequestBatch::Request& request) {
 }
 
 void Dram::copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) {
+  if (values_ != nullptr) {
+    if (write) {
+      values_->await();  // actions may still read what was there before
+    } else {
+      values_->await_written({address, bytes});
+    }
+  }
   copy_bytes(write, memory_.data() + address, data, bytes);
 }
 

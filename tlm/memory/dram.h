@@ -12,6 +12,7 @@
 #include "tlm/common/signals.h"
 #include "tlm/common/stored_use.h"
 #include "tlm/common/time.h"
+#include "tlm/common/value_queue.h"
 #include "tlm/memory/memory_target.h"
 
 namespace systole::tlm_model {
@@ -26,6 +27,8 @@ class SparseMemory {
   ~SparseMemory();
 
   [[nodiscard]] unsigned char* data() noexcept { return data_; }
+  /// Bytes from `begin` to `end` are zeros again, and cost nothing but at the edges.
+  void forget(std::uint64_t begin, std::uint64_t end);
 
  private:
   std::uint64_t size_;
@@ -63,6 +66,17 @@ class Dram : public MemoryTarget, public Watched {
     use_observer_ = &observer;
     core_clock_ = &clock;
   }
+  /// Values are also read and written by the actions of this queue, which outlives the run, and
+  /// their requests have no data.
+  void share_values(ValueQueue& values) noexcept {
+    values_ = &values;
+    take_time_alone();
+  }
+  /// What is from `begin` to `end`, inside the memory, is not read any more: it becomes zeros.
+  void forget(std::uint64_t begin, std::uint64_t end) {
+    if (values_ != nullptr) values_->await();
+    memory_.forget(begin, end);
+  }
   /// The stored byte at an address below the capacity.
   [[nodiscard]] std::uint8_t& stored(std::uint64_t address) { return memory_.data()[address]; }
 
@@ -92,6 +106,7 @@ class Dram : public MemoryTarget, public Watched {
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
   std::vector<std::uint64_t> times_;        ///< of requests one after the other in memory
   UseObserver* use_observer_ = nullptr;
+  ValueQueue* values_ = nullptr;
   const Clock* core_clock_ = nullptr;
 };
 

@@ -137,35 +137,31 @@ void L2Cache::set_aside(hw::CacheTags::Slot slot) {
 }
 
 std::uint64_t L2Cache::fill(std::uint64_t line, hw::CacheTags::Slot slot, std::uint64_t cycle) {
-  return transport(tlm::TLM_READ_COMMAND, line, bytes_of(slot), cycle);
+  return transport(tlm::TLM_READ_COMMAND, line, holds_values(line) ? bytes_of(slot) : nullptr,
+                   cycle);
 }
 
 std::uint64_t L2Cache::write_back(std::uint64_t line, std::uint64_t cycle) {
-  // Memory has newer bytes than the line had when it came: it gets its own.
-  if (functional() && !holds_values(line))
-    copy(false, line * line_bytes_, victim_.data(), line_bytes_);
-  return transport(tlm::TLM_WRITE_COMMAND, line, functional() ? victim_.data() : nullptr, cycle);
+  return transport(tlm::TLM_WRITE_COMMAND, line, holds_values(line) ? victim_.data() : nullptr,
+                   cycle);
 }
 
 std::uint64_t L2Cache::transport(tlm::tlm_command command, std::uint64_t line, unsigned char* data,
                                  std::uint64_t cycle) {
   payload_.set_command(command);
-  payload_.set_address(line * line_bytes_);
-  payload_.set_data_ptr(data);
-  payload_.set_data_length(line_bytes_);
-  payload_.set_streaming_width(line_bytes_);
-  payload_.set_byte_enable_ptr(nullptr);
-  payload_.set_dmi_allowed(false);
-  payload_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
-  const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
-  sc_core::sc_time delay = from_ps(clock_.edge_ps(cycle) - now);
-  memory->b_transport(payload_, delay);
-  if (!payload_.is_response_ok()) {
+  request_.direct = data == nullptr;
+  request_.requests.assign(1, {line * line_bytes_, data, clock_.edge_ps(cycle), line_bytes_,
+                               tlm::TLM_INCOMPLETE_RESPONSE});
+  transport_batch(request_, payload_,
+                  [this](auto& payload, auto& delay) { memory->b_transport(payload, delay); });
+  const RequestBatch::Request& done = request_.requests.front();
+  if (!done.is_ok()) {
+    payload_.set_response_status(done.status);
     SC_REPORT_ERROR("/systole/l2_cache", (payload_.get_response_string() + " at address " +
                                           std::to_string(line * line_bytes_))
                                              .c_str());
   }
-  return clock_.cycle_from_ps(to_ps(sc_core::sc_time_stamp() + delay));
+  return clock_.cycle_from_ps(done.time);
 }
 
 }  // namespace systole::tlm_model

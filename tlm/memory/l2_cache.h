@@ -2,6 +2,7 @@
 
 #include <tlm_utils/simple_initiator_socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <systemc>
@@ -33,7 +34,7 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
 
   /// Bytes from `first` on, which begins a line, are those of initiators that read and write them
   /// by direct access to the memory behind. To be called before the simulation begins.
-  void leave_values(std::uint64_t first) { values_end_ = first; }
+  void leave_values(std::uint64_t first) { values_end_ = std::min(values_end_, first); }
 
   /// From `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, const sc_core::sc_time& now) {
@@ -60,7 +61,8 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   std::uint64_t fill(std::uint64_t line, hw::CacheTags::Slot slot, std::uint64_t cycle) override;
   std::uint64_t write_back(std::uint64_t line, std::uint64_t cycle) override;
 
-  /// Moves a line from or to memory, sent in `cycle`. Returns the cycle in which it has arrived.
+  /// Moves a line from or to memory, sent in `cycle`, its bytes unless `data` is null. Returns the
+  /// cycle in which it has arrived.
   std::uint64_t transport(tlm::tlm_command command, std::uint64_t line, unsigned char* data,
                           std::uint64_t cycle);
   /// Whether the bytes of a line are here while it is.
@@ -68,7 +70,7 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
     return functional() && line * line_bytes_ < values_end_;
   }
   [[nodiscard]] unsigned char* bytes_of(hw::CacheTags::Slot slot) {
-    return functional() ? lines_.data() + slot * line_bytes_ : nullptr;
+    return lines_.data() + slot * line_bytes_;
   }
 
   const std::uint32_t line_bytes_;
@@ -78,6 +80,7 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   std::vector<unsigned char> lines_;   ///< by slot
   std::vector<unsigned char> victim_;  ///< the line that was set aside
   tlm::tlm_generic_payload payload_;
+  RequestBatch request_;  ///< of a line
   std::unique_ptr<hw::CacheWatch> signals_;
 };
 

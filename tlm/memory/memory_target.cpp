@@ -8,7 +8,7 @@ namespace systole::tlm_model {
 
 MemoryTarget::MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t capacity,
                            bool functional)
-    : sc_module(name), capacity_(capacity), functional_(functional) {
+    : sc_module(name), capacity_(capacity), functional_(functional), needs_data_(functional) {
   require_ps_resolution();
   socket.register_b_transport(this, &MemoryTarget::b_transport);
   socket.register_transport_dbg(this, &MemoryTarget::transport_dbg);
@@ -17,7 +17,7 @@ MemoryTarget::MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t ca
 
 void MemoryTarget::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   if (RequestBatch* const batch = short_batch_of(payload, delay)) {
-    const bool write = payload.is_write(), needs_data = functional_ && !batch->direct;
+    const bool write = payload.is_write(), needs_data = needs_data_ && !batch->direct;
     batch->served = true;
     if (batch->more != 0) {
       RequestBatch::Request& first = batch->requests.front();
@@ -67,7 +67,7 @@ tlm::tlm_response_status MemoryTarget::serve(tlm::tlm_generic_payload& payload,
   }
   RequestBatch::Request request{payload.get_address(), payload.get_data_ptr(), time,
                                 payload.get_data_length(), tlm::TLM_INCOMPLETE_RESPONSE};
-  const tlm::tlm_response_status status = check(request, functional_);
+  const tlm::tlm_response_status status = check(request, needs_data_);
   if (status != tlm::TLM_OK_RESPONSE) return reject(status);
   move(payload.is_write(), request);
   tlm::tlm_dmi dmi;

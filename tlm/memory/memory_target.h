@@ -29,13 +29,15 @@ namespace systole::tlm_model {
 /// | no data pointer (functional memory) | TLM_GENERIC_ERROR_RESPONSE     |
 ///
 /// A memory that is not functional takes requests without a data pointer, for their time alone, and
-/// any memory those of a batch whose data move by direct access. Those that have one move their
-/// data.
+/// any memory those of a batch whose data move by direct access, or all of them after
+/// take_time_alone(). Those that have one move their data.
 class MemoryTarget : public sc_core::sc_module {
  public:
   tlm_utils::passthrough_target_socket<MemoryTarget> socket{"socket"};
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  /// From now on initiators may move data without requests, and send these for their time alone.
+  void take_time_alone() noexcept { needs_data_ = false; }
   /// Requests answered with an error.
   [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_; }
 
@@ -89,6 +91,7 @@ class MemoryTarget : public sc_core::sc_module {
 
   const std::uint64_t capacity_;
   const bool functional_;
+  bool needs_data_;  ///< of requests
   std::uint64_t rejected_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -299,6 +300,14 @@ void add_tensors(CLI::App& command, std::string& tensors, CLI::Option* outputs) 
 void require_values(const std::string& outputs, bool functional) {
   if (outputs.empty() || functional) return;
   throw hw::InputError("--functional off: --outputs needs values, expected --functional on");
+}
+
+void add_threads(CLI::App& command, unsigned& threads) {
+  threads = std::thread::hardware_concurrency() > 1 ? 2 : 1;
+  CLI::Option* const option =
+      command.add_option("--threads", threads, "2: values beside the simulation; default: 2");
+  option->type_name("N");
+  require_positive(*option);
 }
 
 void add_functional(CLI::App& command, bool& functional) {

@@ -79,6 +79,9 @@ void require_positive(CLI::Option& option);
 /// Adds --report.
 CLI::Option& add_report(CLI::App& command, std::string& report);
 
+/// Adds --threads, and sets it to what a run has without.
+void add_threads(CLI::App& command, unsigned& threads);
+
 /// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 

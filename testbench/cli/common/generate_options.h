@@ -26,6 +26,7 @@ struct GenerateOptions {
   std::string text, checkpoint, draft;
   std::optional<std::uint32_t> draft_tokens;
   bool check = false;
+  unsigned threads = 1;
   bool functional = true;
   bool json = false;
   std::string stats;

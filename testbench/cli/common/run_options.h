@@ -29,6 +29,7 @@ struct RunOptions {
   std::string tensors;    ///< expression of more tensors for `outputs`
   std::size_t limit = 0;  ///< 0: all
   bool check = false;
+  unsigned threads = 1;
   bool functional = true;
   bool json = false;
   std::optional<double> min_accuracy;

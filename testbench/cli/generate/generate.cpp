@@ -312,6 +312,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->needs(evaluate);
   command.add_flag("--check", options->check, "of a Llama: compare with the reference");
   add_functional(command, options->functional);
+  add_threads(command, options->threads);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   CLI::Option* const timeline =
       command.add_option("--timeline", options->timeline, "write a timeline for ui.perfetto.dev");

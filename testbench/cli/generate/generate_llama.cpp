@@ -145,6 +145,7 @@ int run_llama(const GenerateOptions& options) {
     task.draft_tokens = options.draft_tokens.value_or(kDraftTokens);
   }
   task.check = options.check;
+  task.threads = options.threads;
   task.wave = options.wave;
   task.keep_logits = !options.outputs.empty();
   task.tensors = options.tensors;

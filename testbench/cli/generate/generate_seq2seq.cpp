@@ -75,6 +75,7 @@ int run_seq2seq(const GenerateOptions& options) {
       std::min<std::uint32_t>(kDefaultTokens, network.decoder.shape.positions));
   task.beams = options.beams.value_or(1);
   task.check = options.check;
+  task.threads = options.threads;
   JsonOutput stats(options.stats);
   Seq2SeqGeneration generation;
   {

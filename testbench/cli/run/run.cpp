@@ -147,6 +147,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   transactions.observe(simulation.bus_observers);
   simulation.functional = options.functional;
   simulation.check = options.check;
+  simulation.threads = options.threads;
   simulation.wave = options.wave;
   ReportPage page(options.report);
   Recording recording(options, work, page);

@@ -77,6 +77,7 @@ void add_run_command(CLI::App& app, Action& action) {
                         ->type_name("N"));
   command.add_flag("--check", options->check, "compare every operator with the reference");
   add_functional(command, options->functional);
+  add_threads(command, options->threads);
   command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")
       ->type_name("0..1");
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");

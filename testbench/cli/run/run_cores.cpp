@@ -268,6 +268,7 @@ int run_cores(const RunOptions& options) {
   CoresOptions how;
   how.functional = options.functional;
   how.check = options.check;
+  how.threads = options.threads;
   how.wave = options.wave;
   if (!options.tensors.empty()) how.tensors = find_tensors(options.tensors, plan);
   RtlReport rtl;

@@ -83,6 +83,9 @@ class CommandFetch final : public CommandFetchRtl {
     run.looked.push_back(dut_->look_op_o);
     run.looked.push_back(static_cast<std::uint8_t>(dut_->look_chain_o));
     run.looked.push_back(static_cast<std::uint8_t>(dut_->look_chain_o >> 8));
+    for (unsigned bit = 0; bit < 32; bit += 8) {
+      run.looked.push_back(static_cast<std::uint8_t>(dut_->look_operands_o >> bit));
+    }
     ++looked;
   }
 
@@ -112,7 +115,7 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
   for (std::uint32_t i = 0; i < test.commands; ++i) {
     const std::uint64_t arrival = schedule.arrival(i);
     run.arrivals.push_back(std::max(out, arrival));
-    (void)looks.ready(schedule, std::nullopt, arrival, run.arrivals.back(), 0);
+    (void)looks.ready(schedule, std::nullopt, std::nullopt, arrival, run.arrivals.back(), 0);
     out = run.arrivals.back() + test.waits[i] + 1;
     schedule.is_out(i, out);
   }
@@ -121,7 +124,8 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
   run.commands.assign(begin,
                       begin + static_cast<std::ptrdiff_t>(test.commands * hw::kCommandBytes));
   for (std::size_t at = 0; at < run.commands.size(); at += hw::kCommandBytes) {
-    for (const std::size_t byte : {0U, 4U, 5U}) run.looked.push_back(run.commands[at + byte]);
+    for (const std::size_t byte : {0U, 4U, 5U, 48U, 49U, 50U, 51U})
+      run.looked.push_back(run.commands[at + byte]);
   }
   run.requests = schedule.requests();
   return run;

@@ -8,6 +8,7 @@
 
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
+#include "hw/dma/store_schedule.h"
 #include "testbench/rtl/postop/postop_pipeline_unit.h"
 
 namespace systole::testbench {
@@ -26,15 +27,22 @@ constexpr std::array<std::string_view, 28> kBuiltKeys = {
 /// Columns of a row that a row-wise unit takes: MaxCols of rtl/common/systole_pkg.sv.
 constexpr std::uint32_t kRowColumns = 65'536;
 
+/// Whether it is a stage for the end of a chain, behind the pipeline.
+bool knows_rows(const hw::Stage& stage) {
+  return hw::stage_info(stage.op).row_wise || stage.op == hw::StageOp::kLayerNormApply;
+}
+
 std::string stage_problem(const hw::Chain& chain, std::size_t index) {
   const hw::Stage& stage = chain.stages[index];
   const bool last = index + 1 == chain.stages.size();
-  if (stage.side != hw::Reduction::kNone) return "a side output";
-  if (stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kLayerNorm) {
-    return last ? "" : "a row-wise stage before the last one";
+  if (stage.side != hw::Reduction::kNone && (!last || knows_rows(stage))) {
+    return last ? "a side output" : "a side output before the last stage";
   }
+  if (knows_rows(stage)) return last ? "" : "expected it to be the last stage";
   if (stage.op == hw::StageOp::kDivideRowSum) return "";
-  if (!in_a_slot(stage)) return "the RTL has no such stage";
+  hw::Stage plain = stage;
+  plain.side = hw::Reduction::kNone;
+  if (!in_a_slot(plain)) return "the RTL has no such stage";
   if (stage.operand == hw::Operand::kSaved) return "a saved operand";
   if (stage.operand == hw::Operand::kRow) return "an operand from the row statistics";
   return "";
@@ -49,30 +57,23 @@ std::string chain_problem(const hw::Chain& chain, const CoreSize& size) {
              ": " + problem;
     };
     if (const std::string problem = stage_problem(chain, i); !problem.empty()) return at(problem);
-    const bool row_wise = hw::stage_info(stage.op).row_wise;
     divisions += stage.op == hw::StageOp::kDivideRowSum ? 1 : 0;
-    if (divisions > 1 || (divisions == 1 && row_wise)) return at("after a division by row sums");
+    if (divisions > 1 || (divisions == 1 && knows_rows(stage)))
+      return at("after a division by row sums");
   }
-  const std::size_t ends = hw::is_row_wise(chain) ? 1 : 0;
+  const std::size_t ends = !chain.stages.empty() && knows_rows(chain.stages.back()) ? 1 : 0;
   if (chain.stages.size() > size.stages + ends) {
     return std::to_string(chain.stages.size() - ends) + " stages, expected up to " +
-           std::to_string(size.stages) + " and perhaps a row-wise one";
+           std::to_string(size.stages) + " and perhaps one that knows rows";
   }
-  if (hw::tensor_operands(chain) > 1) return "a second tensor operand";
+  if (hw::tensor_operands(chain) > hw::kStoreTensors) return "more than two tensor operands";
   return "";
 }
 
-bool in_rows(const hw::LocalTile& tile, std::uint32_t lanes) {
-  return tile.address % lanes == 0 && tile.pitch % lanes == 0;
-}
-
-std::string problem_of(const hw::cmd::Load& load, bool sums, const CoreSize& size) {
+std::string problem_of(const hw::cmd::Load& load) {
   if (load.window) return "a window";
   if (load.packed()) return "weights in groups";
-  if (load.pre) return "stages before the anchor";
-  if (sums && !in_rows(load.to, size.lanes))
-    return "sums that do not begin at rows of the accumulator";
-  return "";
+  return load.pre ? "stages before the anchor" : "";
 }
 
 std::string problem_of(const hw::cmd::Result& result, const hw::Program& program,
@@ -86,9 +87,9 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
   if (hw::is_row_wise(chain) && (result.n > kRowColumns || result.chain.valid_cols > kRowColumns)) {
     return "a row of more than " + std::to_string(kRowColumns) + " columns";
   }
-  if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
+  for (const hw::DType type : hw::tensor_types(chain)) {
     const std::uint64_t lanes = (result.n + size.lanes - 1) / size.lanes * size.lanes;
-    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(types[0]);
+    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(type);
     if (bytes > size.operand_bytes) {
       return "a tensor operand of " + std::to_string(bytes) + " bytes, expected up to " +
              std::to_string(size.operand_bytes);
@@ -99,9 +100,7 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
 
 std::string problem_of(const hw::Command& command, const hw::Program& program,
                        const CoreSize& size) {
-  if (const auto* const load = command.as<hw::cmd::Load>()) {
-    return problem_of(*load, command.opcode() == hw::Opcode::kLoadAccumulator, size);
-  }
+  if (const auto* const load = command.as<hw::cmd::Load>()) return problem_of(*load);
   if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();

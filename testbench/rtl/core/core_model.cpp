@@ -12,6 +12,8 @@
 #include "hw/dma/store_schedule.h"
 #include "hw/dma/sum_loads.h"
 #include "hw/memory/bank_service.h"
+#include "hw/program/program_fetch.h"
+#include "hw/program/program_ranges.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
@@ -36,7 +38,8 @@ hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t starte
   return command;
 }
 
-hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started) {
+hw::StoreCommand store_command(const hw::Command& command, const hw::Program& program,
+                               std::uint64_t started) {
   const auto& result = *command.as<hw::cmd::Result>();
   hw::StoreCommand store;
   store.started = started;
@@ -46,8 +49,10 @@ hw::StoreCommand store_command(const hw::Command& command, std::uint64_t started
   store.c_pitch = result.from.pitch;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
-  store.tensor = result.chain.tensor.address;
-  store.tensor_pitch = result.chain.tensor.pitch;
+  std::size_t tensors = 0;
+  hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType /*type*/) {
+    store.tensors.at(tensors++) = {tile.address, tile.pitch};
+  });
   if (const auto* const move = command.as<hw::cmd::Move>()) {
     store.move = true;
     store.to = move->to.address;
@@ -65,17 +70,8 @@ struct CorePass {
   CoreRun run;
   std::vector<hw::LocalWrite> load_writes;
   hw::FoldSchedule folds;
-  std::vector<hw::SumWrite> load_sums;
+  std::vector<hw::LoadedSums> load_sums;
   hw::StoreSchedule stores;
-
-  /// Rows of sums that are written, in order.
-  [[nodiscard]] std::vector<hw::SumWrite> sums() const {
-    std::vector<hw::SumWrite> sums = folds.sums;
-    sums.insert(sums.end(), load_sums.begin(), load_sums.end());
-    std::sort(sums.begin(), sums.end(),
-              [](const hw::SumWrite& a, const hw::SumWrite& b) { return a.cycle < b.cycle; });
-    return sums;
-  }
 
   /// Whether the next pass would find the same.
   [[nodiscard]] bool settles(const CorePass& next) const {
@@ -90,8 +86,12 @@ struct CorePass {
                 [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
-           same(sums(), next.sums(), [](const hw::SumWrite& a, const hw::SumWrite& b) {
-             return a.cycle == b.cycle && a.at == b.at;
+           same(folds.sums, next.folds.sums,
+                [](const hw::SumWrite& a, const hw::SumWrite& b) {
+                  return a.cycle == b.cycle && a.at == b.at;
+                }) &&
+           same(load_sums, next.load_sums, [](const hw::LoadedSums& a, const hw::LoadedSums& b) {
+             return a.cycle == b.cycle && a.first == b.first && a.last == b.last;
            });
   }
 };
@@ -139,9 +139,9 @@ class CorePasses {
     for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
       const hw::Command& command = test_.program.commands[i];
       if (hw::unit_of(command.opcode()) != hw::Unit::kStore) continue;
-      commands.push_back(store_command(command, last.run.commands[i].started));
+      commands.push_back(store_command(command, test_.program, last.run.commands[i].started));
     }
-    const hw::SumPorts ports({size_.lanes, size_.sum_banks, size_.sum_bank_rows}, last.sums());
+    const hw::SumPorts ports(sum_memories(), last.folds.sums, last.load_sums);
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{size_.lanes,
                                  {port_.cut, size_.lanes, size_.outstanding, test_.slots,
@@ -182,8 +182,12 @@ class CorePasses {
     const auto count = static_cast<std::uint32_t>(test_.program.commands.size());
     hw::FetchSchedule fetch(port_, memory.program, size_.fetch_commands, test_.address, count);
     hw::DispatchSchedule schedule(size_.stations);
-    hw::ReadPort loads(port_, memory.loads);
-    hw::SumLoads sums(next.folds.sums, size_.lanes);
+    const hw::SumLoads sums(sum_memories(), next.folds.sums, sum_beats(last.run.reads));
+    hw::ReadMemory memory_of_loads = memory.loads;
+    memory_of_loads.placed = [&](const hw::ReadRequest& request) {
+      return sums.placed(beats_of(request).back());
+    };
+    hw::ReadPort loads(port_, memory_of_loads);
     hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
     std::uint64_t out = 0;     // cycle from which the next command can follow
     std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
@@ -198,7 +202,7 @@ class CorePasses {
       const hw::DispatchTimes at = schedule.next(
           unit, hw::ranges_of(command, test_.program),
           chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
-                       arrival, std::max(out, arrival), unused));
+                       second_operand(command), arrival, std::max(out, arrival), unused));
       fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0};
       const std::uint64_t before = last.run.commands[i].started;
@@ -218,13 +222,8 @@ class CorePasses {
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;
-        std::uint64_t free = read.released;
-        if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
-          times.completed = free =
-              sums.run(read.completed, load->m, load->n, load->to.address, load->to.pitch);
-        }
         const std::uint64_t completed = times.completed - at.started;
-        schedule.run(free - at.started, completed, completed);
+        schedule.run(read.released - at.started, completed, completed);
       }
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
@@ -233,8 +232,44 @@ class CorePasses {
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
     next.run.operands = next.stores.operands;
-    next.load_sums = sums.writes();
+    next.load_sums =
+        hw::SumLoads(sum_memories(), next.folds.sums, sum_beats(next.run.reads)).writes();
     next.load_writes = all_writes(next.run.reads, size_.lanes);
+  }
+
+  /// Where the table of operands has the command's second one.
+  [[nodiscard]] std::optional<std::uint32_t> second_operand(const hw::Command& command) const {
+    const hw::OperandEntries entries = hw::operand_entries(command, test_.program);
+    return entries.count == 0 ? std::nullopt : std::optional(entries.first);
+  }
+
+  [[nodiscard]] hw::SumMemories sum_memories() const {
+    return {size_.lanes, size_.sum_banks, size_.sum_bank_rows};
+  }
+
+  /// Beats of a request for the accumulator.
+  [[nodiscard]] std::vector<hw::LoadedSums> beats_of(const hw::ReadRequest& request) const {
+    const hw::Command& command = test_.program.commands[request.command];
+    const std::uint64_t bytes = hw::bytes_of(command.as<hw::cmd::Load>()->type);
+    std::vector<hw::LoadedSums> beats;
+    for (const hw::LocalWrite& write : hw::local_writes(request, size_.lanes)) {
+      beats.push_back({write.cycle, write.to / bytes, (write.to + write.bytes - 1) / bytes});
+    }
+    return beats;
+  }
+
+  /// Those of all loads, in their order.
+  [[nodiscard]] std::vector<hw::LoadedSums> sum_beats(
+      const std::vector<hw::ReadRequest>& reads) const {
+    std::vector<hw::LoadedSums> beats;
+    for (const hw::ReadRequest& request : reads) {
+      if (!request.sums) continue;
+      const std::vector<hw::LoadedSums> of = beats_of(request);
+      beats.insert(beats.end(), of.begin(), of.end());
+    }
+    std::sort(beats.begin(), beats.end(),
+              [](const hw::LoadedSums& a, const hw::LoadedSums& b) { return a.cycle < b.cycle; });
+    return beats;
   }
 
   [[nodiscard]] hw::BankStep access(std::uint64_t address, std::uint64_t bytes) const {

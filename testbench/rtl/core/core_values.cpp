@@ -4,6 +4,7 @@
 
 #include "hw/kernel/gemm.h"
 #include "hw/kernel/row_kernels.h"
+#include "hw/program/program_ranges.h"
 #include "testbench/rtl/core/core_rtl.h"
 
 namespace systole::testbench {
@@ -42,15 +43,15 @@ void execute_result(const hw::Command& command, const hw::Program& program, Core
               parameters.size() * sizeof(std::int32_t));
   std::vector<std::uint8_t> rows(result.m * row_bytes);
   hw::ChainOperands operands;
-  std::vector<std::uint8_t> tensor;
-  if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
-    operands.tensors[0].pitch = result.n * hw::bytes_of(types[0]);
-    tensor.resize(result.m * operands.tensors[0].pitch);
-    copy_rows(state.memory.data() + result.chain.tensor.address, result.chain.tensor.pitch,
-              tensor.data(), operands.tensors[0].pitch, result.m, operands.tensors[0].pitch);
-    operands.tensors[0].data = tensor.data();
-  }
+  std::vector<std::vector<std::uint8_t>> tensors;
+  hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType type) {
+    const std::size_t pitch = result.n * hw::bytes_of(type);
+    std::vector<std::uint8_t>& rows = tensors.emplace_back(result.m * pitch);
+    copy_rows(state.memory.data() + tile.address, tile.pitch, rows.data(), pitch, result.m, pitch);
+    operands.tensors.at(tensors.size() - 1) = {rows.data(), pitch};
+  });
   operands.row_statistics = state.statistics.data() + result.chain.statistics;
+  operands.accumulate_statistics = result.chain.continues;
   operands.valid_cols = result.chain.valid_cols;
   operands.accumulator = state.sums.data() + result.from.address;
   operands.accumulator_pitch = result.from.pitch;

@@ -139,8 +139,8 @@ class LoadPathSession {
     if (holds && dut_->load_ready_o) run_.loads[current_load_].released = now;
     bool moved = take_starts(now);
     moved = take_command(now) || moved;
-    report(now);
     take_sums(now);
+    report(now);
     side_.take(dut_, now, current_load_);
     const bool waits = !pulses_.empty() || !side_.idle() ||
                        (next_ < test_.items.size() && test_.items[next_].arrival > now);
@@ -199,9 +199,8 @@ class LoadPathSession {
 
   /// What units report in this cycle, the load unit included.
   void report(std::uint64_t now) {
-    dut_->load_completed_i = dut_->load_ended_o;  // sums too: nothing is after them here
     for (std::size_t entry = 0; entry < kLoadEntries; ++entry) {
-      if ((dut_->load_ended_o >> entry & 1U) == 0) continue;
+      if ((dut_->load_completed_o >> entry & 1U) == 0) continue;
       run_.loads[of_entry_.at(entry)].completed = now + 1;
       ++completed_;
     }
@@ -215,7 +214,14 @@ class LoadPathSession {
 
   /// Bytes that go to the accumulator. What is in the scratchpad is read at the end.
   void take_sums(std::uint64_t now) {
-    if (!dut_->sums_valid_o) return;
+    const bool placed = dut_->sums_valid_o != 0;  // a cycle later than in the scratchpad
+    const auto one_of = [](bool there, unsigned place) {
+      return static_cast<CData>(there ? 1U << place : 0U);
+    };
+    dut_->sums_placed_i = one_of(placed && dut_->sums_last_o, dut_->sums_slot_o);
+    dut_->sums_completed_i = one_of(placed && dut_->sums_end_o, dut_->sums_tag_o);
+    dut_.settle();
+    if (!placed) return;
     const WritePins write(Path::kBeatBytes, dut_->sums_word_o, dut_->sums_data_o, dut_->sums_here_o,
                           dut_->sums_next_o, run_.sums);
     run_.sums_written.push_back({now, write.to, write.bytes, 0, true});
@@ -261,7 +267,7 @@ class LoadPath final : public LoadPathRtl {
   void quiet() {
     dut_->chain_valid_i = dut_->chain_first_i = dut_->chain_store_i = dut_->valid_i = 0;
     dut_->start_ready_i = dut_->released_i = dut_->completed_i = 0;
-    dut_->load_hold_i = dut_->load_completed_i = 0;
+    dut_->sums_placed_i = dut_->sums_completed_i = 0;
     dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
   }
@@ -300,7 +306,9 @@ hw::RowRead row_read(const hw::Command& command) {
 LoadPathRun model_load_path(const LoadPathCase& test, const hw::ReadMemory& memory) {
   LoadPathRun run;
   hw::DispatchSchedule dispatch(Path::kStationSizes);
-  hw::ReadPort port(path_params(test), memory);
+  hw::ReadMemory placing = memory;
+  placing.placed = [](const hw::ReadRequest& request) { return request.done + 1; };
+  hw::ReadPort port(path_params(test), placing);
   for (std::size_t i = 0; i < test.items.size(); ++i) {
     const hw::Command& command = test.program.commands[i];
     const LoadPathItem& item = test.items[i];

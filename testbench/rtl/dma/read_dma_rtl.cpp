@@ -1,6 +1,8 @@
 #include "testbench/rtl/dma/read_dma_rtl.h"
 
 #include <algorithm>
+#include <map>
+#include <type_traits>
 #include <utility>
 
 #include "Vread_dma_16x64x16x8_checked.h"
@@ -23,8 +25,11 @@ class ReadDmaSession {
         size_(size),
         commands_(commands),
         expected_(expected),
+        memory_(memory),
         side_(size.beat_bytes, size.outstanding, memory, bytes),
-        of_tag_(size.commands, kNone) {}
+        of_tag_(size.commands, kNone),
+        of_slot_(size.outstanding, kNone),
+        placed_(commands.size()) {}
 
   ReadDmaRtl::Run run(std::vector<std::uint8_t> local) {
     run_.local = std::move(local);
@@ -44,12 +49,53 @@ class ReadDmaSession {
     const std::uint64_t cycle = dut_.cycles();
     offer(cycle);
     side_.drive(dut_, cycle);
+    const auto places = places_.find(cycle);
+    dut_->placed_i = static_cast<std::decay_t<decltype(dut_->placed_i)>>(
+        places == places_.end() ? 0 : places->second);
     dut_.settle();
+    place(cycle);
     const bool moved = take_outputs(cycle);
+    if (dut_->ar_valid_o && dut_->ar_ready_i) of_slot_.at(dut_->ar_id_o) = current_;
     side_.take(dut_, cycle, current_);
+    end_late(cycle);
     show();
     dut_.show_cycle(cycle);
-    dut_.end_cycle(moved || !side_.idle() || next_ < commands_.size());
+    dut_.end_cycle(moved || !side_.idle() || !late_.empty() || next_ < commands_.size());
+  }
+
+  [[nodiscard]] bool is_late(std::size_t command) const {
+    return size_.late_sums && memory_.placed != nullptr && commands_[command].sums;
+  }
+
+  /// The last beat of a request for the accumulator: says when its bytes are in their places.
+  void place(std::uint64_t cycle) {
+    if (!dut_->r_valid_i || !dut_->r_ready_o || !dut_->r_last_i) return;
+    const std::size_t command = of_slot_.at(dut_->r_id_i);
+    if (!is_late(command)) return;
+    hw::ReadRequest request;
+    request.done = cycle + 1;
+    const std::uint64_t placed = memory_.placed(request);
+    places_[placed - 1] |= std::uint64_t{1} << dut_->r_id_i;
+    placed_[command] = std::max(placed_[command], placed);
+  }
+
+  /// Commands whose bytes have been read and are in their places with the next cycle.
+  void end_late(std::uint64_t cycle) {
+    for (auto at = late_.begin(); at != late_.end();) {
+      std::size_t& command = of_tag_.at(*at);
+      if (placed_.at(command) > cycle + 1) {
+        ++at;
+        continue;
+      }
+      end(command, cycle);
+      at = late_.erase(at);
+    }
+  }
+
+  void end(std::size_t& command, std::uint64_t cycle) {
+    run_.schedule.times.at(command).completed = cycle + 1;
+    command = kNone;
+    ++completed_;
   }
 
   /// Puts the next command on the pins.
@@ -88,9 +134,11 @@ class ReadDmaSession {
     }
     if (dut_->completed_o) {
       std::size_t& command = of_tag_.at(dut_->completed_tag_o);
-      times.at(command).completed = cycle + 1;
-      command = kNone;
-      ++completed_;
+      if (is_late(command)) {
+        late_.push_back(dut_->completed_tag_o);
+      } else {
+        end(command, cycle);
+      }
     }
     return starts;
   }
@@ -110,10 +158,15 @@ class ReadDmaSession {
   const ReadDmaSize& size_;
   const std::vector<hw::RowRead>& commands_;
   const hw::ReadSchedule* const expected_;
+  const hw::ReadMemory& memory_;
   ReadSide side_;
-  std::vector<std::size_t> of_tag_;       ///< command
-  std::size_t next_ = 0, completed_ = 0;  ///< commands
-  std::size_t current_ = kNone;           ///< the command that started last
+  std::vector<std::size_t> of_tag_;                ///< command
+  std::vector<std::size_t> of_slot_;               ///< command of its request
+  std::vector<std::uint64_t> placed_;              ///< by command, so far
+  std::map<std::uint64_t, std::uint64_t> places_;  ///< slots by cycle
+  std::vector<std::size_t> late_;                  ///< tags of commands that have been read
+  std::size_t next_ = 0, completed_ = 0;           ///< commands
+  std::size_t current_ = kNone;                    ///< the command that started last
   ReadDmaRtl::Run run_;
 };
 
@@ -125,7 +178,7 @@ class ReadDma final : public ReadDmaRtl {
   Run run(const std::vector<hw::RowRead>& commands, const hw::ReadParams& params,
           const hw::ReadMemory& memory, const std::vector<std::uint8_t>& bytes,
           std::vector<std::uint8_t> local, const hw::ReadSchedule* expected) override {
-    dut_->start_valid_i = dut_->r_valid_i = dut_->ar_ready_i = 0;
+    dut_->start_valid_i = dut_->r_valid_i = dut_->ar_ready_i = dut_->placed_i = 0;
     dut_->in_order_i = params.slots == hw::SlotOrder::kIssue;
     dut_->row_bytes_i = static_cast<IData>(params.cut.row_bytes);
     dut_.reset();

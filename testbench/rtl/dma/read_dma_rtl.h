@@ -17,8 +17,10 @@ namespace systole::testbench {
 /// What rtl/dma/systole_read_dma.sv is built for.
 struct ReadDmaSize {
   std::uint32_t beat_bytes, request_bytes, outstanding, commands;
+  bool late_sums = false;  ///< requests for the accumulator end with hw::ReadMemory::placed
 };
-inline constexpr std::array<ReadDmaSize, 2> kReadDmaSizes = {{{16, 64, 16, 8}, {4, 16, 4, 4}}};
+inline constexpr std::array<ReadDmaSize, 2> kReadDmaSizes = {
+    {{16, 64, 16, 8, true}, {4, 16, 4, 4, false}}};
 
 /// What the port of a size has to do with these keys.
 [[nodiscard]] hw::ReadParams read_params(const ReadDmaSize& size, hw::SlotOrder slots,

@@ -37,13 +37,15 @@ TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
   ChainSchedule chains(header, 4, 2);
   const std::uint64_t words = 10;
   const auto from = [&](std::uint64_t seen) { return seen + 1 + kWay + words + 3; };
-  EXPECT_EQ(chains.ready(fetch, 1, kWay, kWay, 0), from(kWay));
-  EXPECT_EQ(chains.ready(fetch, 1, kWay, 100, 500), 100U) << "it is there";
-  EXPECT_EQ(chains.ready(fetch, 2, kWay, 200, 500), 200U) << "an empty slot: it came before";
-  EXPECT_EQ(chains.ready(fetch, 5, kWay, 300, 500), from(500))
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, kWay, 0), from(kWay));
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 100, 500), 100U) << "it is there";
+  EXPECT_EQ(chains.ready(fetch, 2, std::nullopt, kWay, 200, 500), 200U)
+      << "an empty slot: it came before";
+  EXPECT_EQ(chains.ready(fetch, 5, std::nullopt, kWay, 300, 500), from(500))
       << "a command in flight has that of chain 1";
-  EXPECT_EQ(chains.ready(fetch, 1, kWay, 600, 500), from(600)) << "it has been replaced";
-  EXPECT_EQ(chains.ready(fetch, std::nullopt, kWay, 700, 500), 700U);
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 600, 500), from(600))
+      << "it has been replaced";
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 700, 500), 700U);
   ASSERT_EQ(fetch.requests().size(), 5U);
   const std::uint32_t read[] = {1, 2, 5, 1};
   for (std::size_t i = 0; i < 4; ++i) {
@@ -58,7 +60,7 @@ TEST(ChainSchedule, LeavesOutWhatACoreCannotHold) {
   FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
   fetch.start(0);
   ChainSchedule chains(header_with(2, 1, 8 + 72 * 40), 4, 2);
-  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), kWay + 1 + kWay + 19 + 3);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), kWay + 1 + kWay + 19 + 3);
   EXPECT_EQ(fetch.requests()[1].bytes, 8U + 72 * 2);
 }
 
@@ -69,9 +71,32 @@ TEST(ChainSchedule, LetsOneRecordLeaveWhileTheNextOneArrives) {
   ASSERT_EQ(fetch.arrival(1), kWay);
   ChainSchedule chains(header_with(2, 2, 8 + 72 * 4), 4, 4);
   const std::uint64_t there = kWay + 1 + kWay, left = there + 37 + 3;
-  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), left);
-  EXPECT_EQ(chains.ready(fetch, 1, kWay, left + 1, 0), left + 37 + 3);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), left);
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, left + 1, 0), left + 37 + 3);
   EXPECT_EQ(fetch.requests()[2].issued, there + 3);
+}
+
+// The entry of a command whose chain is there, then of one whose chain has just arrived: that one
+// is looked at in the cycle after its last byte.
+TEST(ChainSchedule, ReadsTheEntryOfASecondTensor) {
+  ProgramHeader header = header_with(4, 2, 80);
+  header.operands = 9;
+  FetchSchedule fetch(one_request_a_run(), quick_memory(), 4, 0, 4);
+  fetch.start(0);
+  ASSERT_EQ(fetch.arrival(3), kWay);
+  ChainSchedule chains(header, 4, 2);
+  const std::uint64_t there = kWay + 1 + kWay, left = there + 10 + 3;
+  EXPECT_EQ(chains.ready(fetch, 0, 5, kWay, kWay, 0), there + 2 + kWay + 1)
+      << "later than its chain";
+  const std::uint64_t looked = there + 2 + kWay + 1;
+  EXPECT_EQ(chains.ready(fetch, 0, 8, kWay, left, 0), looked + 2 + kWay + 1);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, 300, 0), 300U);
+  ASSERT_EQ(fetch.requests().size(), 4U);
+  EXPECT_EQ(fetch.requests()[2].address, header.operand(5));
+  EXPECT_EQ(fetch.requests()[2].bytes, kOperandTileBytes);
+  EXPECT_EQ(fetch.requests()[2].issued, there + 2);
+  EXPECT_EQ(fetch.requests()[3].address, header.operand(8));
+  EXPECT_EQ(fetch.requests()[3].issued, looked + 2);
 }
 
 // All commands of the first chunk have been looked at before the second one is asked for.
@@ -81,8 +106,8 @@ TEST(ChainSchedule, SharesThePortWithTheCommands) {
   ASSERT_EQ(fetch.arrival(0), kWay);
   ChainSchedule chains(header_with(4, 1, 80), 4, 2);
   const std::uint64_t there = kWay + 1 + kWay;
-  EXPECT_EQ(chains.ready(fetch, 0, kWay, kWay, 0), there + 10 + 3);
-  EXPECT_EQ(chains.ready(fetch, std::nullopt, kWay, 100, 0), 100U);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), there + 10 + 3);
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 100, 0), 100U);
   EXPECT_EQ(fetch.arrival(2), there + 3 + kWay);
   ASSERT_EQ(fetch.requests().size(), 3U);
   EXPECT_EQ(fetch.requests()[1].issued, kWay + 1) << "the record";

@@ -93,8 +93,7 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
   move.started = 5;
   move.m = 3;
   move.n = 20;
-  move.tensor = 128;
-  move.tensor_pitch = 64;
+  move.tensors[0] = {128, 64};
   const auto completed = [&] {
     return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0].completed;
   };
@@ -113,6 +112,34 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
   EXPECT_EQ(with.times[0].completed, without + (there + 1 - code) + deeper);
 }
 
+// The requests for the second tile, of 3 x 40 bytes, follow those for the first without a gap.
+TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
+  Chain chain;
+  chain.stages.resize(2);
+  for (Stage& stage : chain.stages) stage.operand = Operand::kTensor;
+  chain.stages[0].tensor = DType::kS8;
+  chain.stages[1].tensor = DType::kS16;
+  StoreCommand move;
+  move.move = true;
+  move.started = 5;
+  move.m = 3;
+  move.n = 20;
+  move.tensors = {{{128, 64}, {1024, 128}}};
+  const StoreSchedule two = store_times({chain}, {move}, store_params(4, 4), nothing_around());
+  ASSERT_EQ(two.operands.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    // Four may be in flight, each for 30 cycles.
+    EXPECT_EQ(two.operands[i].issued, move.started + i + (i < 4 ? 0 : 26)) << i;
+    EXPECT_EQ(two.operands[i].address, i < 3 ? 128 + 64 * i : 1024 + 128 * (i - 3));
+    EXPECT_EQ(two.operands[i].bytes, i < 3 ? 20U : 40U);
+  }
+  chain.stages[1] = Stage{};
+  const StoreSchedule one = store_times({chain}, {move}, store_params(4, 4), nothing_around());
+  const std::uint64_t later = two.operands[5].done - one.operands[2].done;
+  const std::uint64_t deeper = stage_latency({StageOp::kAdd, Operand::kTensor}) - 1;
+  EXPECT_EQ(two.times[0].completed, one.times[0].completed + later + deeper);
+}
+
 // One divider: a row of one vector is divided when its reciprocal is there, every 15 cycles.
 TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
   const Chain chain{{default_stage(StageOp::kDivideRowSum)}, DType::kS32};
@@ -129,6 +156,45 @@ TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
     EXPECT_EQ(completed(rows, 4), one + 15 * (rows - 1));
     EXPECT_EQ(completed(rows, 80), completed(1, 80) + 20 * (rows - 1)) << "hidden";
   }
+}
+
+// Three serial units: 23 cycles to the squares about the mean, 17 each for root and reciprocal. A
+// row of one vector waits for the first of these, every 23 cycles.
+TEST(StoreSchedule, NormalisesAPartOfARowEveryTwentyThreeCycles) {
+  const Chain chain{{default_stage(StageOp::kLayerNormApply)}, DType::kS32};
+  const auto completed = [&](std::uint64_t rows, std::uint64_t columns) {
+    StoreCommand move;
+    move.move = true;
+    move.m = rows;
+    move.n = columns;
+    return store_times({chain}, {move}, store_params(4, 16), nothing_around()).times[0].completed;
+  };
+  const std::uint64_t one = completed(1, 4);
+  EXPECT_EQ(one, 1U + 23 + 17 + 17 + stage_latency(chain.stages[0]) + 1);
+  for (std::uint64_t rows = 2; rows < 9; ++rows) {
+    EXPECT_EQ(completed(rows, 4), one + 23 * (rows - 1));
+    EXPECT_EQ(completed(rows, 120), completed(1, 120) + 30 * (rows - 1)) << "hidden";
+  }
+}
+
+// It is a result, too.
+TEST(StoreSchedule, LetsTheNextCommandStartWhenASideOutputIsThere) {
+  Chain chain;
+  chain.stages.resize(1);
+  StoreCommand move;
+  move.move = true;
+  move.m = 3;
+  move.n = 20;
+  const auto times = [&] {
+    return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0];
+  };
+  const StoreTimes without = times();
+  chain.stages[0].side = Reduction::kSumSquares;
+  const StoreTimes with = times();
+  EXPECT_EQ(with.completed, without.completed + 4);
+  EXPECT_EQ(with.released, without.released);
+  EXPECT_EQ(without.free, without.completed);
+  EXPECT_EQ(with.free, without.free + 4);
 }
 
 // The second of two commands has the first one's chain: its micro-code is there.

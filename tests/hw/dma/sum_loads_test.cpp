@@ -2,30 +2,51 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace systole::hw {
 namespace {
 
-// Two rows of six sums, two vectors each, from the second cycle after the last byte on.
-TEST(SumLoads, WriteAVectorACycle) {
-  SumLoads loads({}, 4);
-  EXPECT_EQ(loads.run(100, 2, 6, 28, 12), 106U);
-  const std::vector<SumWrite>& writes = loads.writes();
-  ASSERT_EQ(writes.size(), 4U);
-  const std::uint64_t sums[] = {28, 32, 40, 44};
-  for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(writes[i].cycle, 102 + i);
-    EXPECT_EQ(writes[i].at, sums[i]);
-    EXPECT_FALSE(writes[i].accumulate);
-  }
+constexpr SumMemories kSums{4, 2, 8};  // rows 0 to 7 and 8 to 15, of four sums
+
+std::vector<std::uint64_t> cycles_of(const SumLoads& loads) {
+  std::vector<std::uint64_t> cycles;
+  for (const LoadedSums& write : loads.writes()) cycles.push_back(write.cycle);
+  return cycles;
 }
 
-TEST(SumLoads, WaitForTheArray) {
-  SumLoads loads({{101, 0, false}, {102, 0, false}, {104, 4, true}}, 4);
-  EXPECT_EQ(loads.run(100, 1, 8, 0, 8), 106U);
-  EXPECT_EQ(loads.writes()[0].cycle, 103U);
-  EXPECT_EQ(loads.writes()[1].cycle, 105U);
+TEST(SumLoads, WriteABeatInTheCycleAfterItsOwn) {
+  const std::vector<SumWrite> none;
+  const SumLoads loads(kSums, none, {{100, 28, 31}, {101, 2, 5}, {107, 40, 40}});
+  EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{101, 102, 108}));
+  EXPECT_EQ(loads.writes()[1].first, 2U);
+  EXPECT_EQ(loads.writes()[1].last, 5U);
+  EXPECT_EQ(loads.placed({107, 40, 40}), 109U);
+}
+
+TEST(SumLoads, WaitForTheArrayInTheirMemoriesAndForEachOther) {
+  const std::vector<SumWrite> array = {{101, 0, false}, {102, 8, false}, {104, 4, true}};
+  const SumLoads loads(kSums, array, {{100, 16, 19}, {101, 4, 7}});
+  EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{103, 105})) << "even rows, odd rows";
+  EXPECT_EQ(loads.placed({100, 16, 19}), 104U);
+  EXPECT_EQ(loads.placed({101, 4, 7}), 106U);
+}
+
+TEST(SumLoads, GoOnBesideTheArrayInOtherMemories) {
+  const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, true}, {103, 2, false}};
+  const SumLoads loads(kSums, array, {{100, 4, 7}, {101, 32, 35}, {102, 7, 8}});
+  EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{101, 102, 104}))
+      << "an odd row, another bank, and two rows beside a vector of two";
+}
+
+// Of a beat that is none of them: only those before it count.
+TEST(SumLoads, SayWhenAnotherBeatWouldBeThere) {
+  const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, false}};
+  const SumLoads loads(kSums, array, {{100, 0, 3}, {105, 4, 7}});
+  EXPECT_EQ(loads.placed({99, 4, 7}), 101U);
+  EXPECT_EQ(loads.placed({102, 4, 7}), 105U) << "after the beat of cycle 100, written in 103";
+  EXPECT_EQ(loads.placed({104, 4, 7}), 106U);
 }
 
 }  // namespace

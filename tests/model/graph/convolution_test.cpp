@@ -45,7 +45,7 @@ ConvolutionCase random_case(Random& random) {
   of.linear.outputs = of.groups * outs;
   for (const std::uint8_t byte :
        test::random_bytes(random, std::size_t{of.linear.inputs} * of.linear.outputs)) {
-    of.linear.weight.push_back(static_cast<std::int8_t>(byte));
+    of.linear.weight.edit().push_back(static_cast<std::int8_t>(byte));
   }
   of.linear.bias = test::random_values(random, of.linear.outputs, 9000);
   // Factors that are powers of two.

@@ -28,8 +28,8 @@ TEST(HeadMix, IsTheMatmulAcrossHeadsWithItsBiasAndRequantisation) {
     IntegerLinear coefficients;
     coefficients.inputs = in_heads;
     coefficients.outputs = out_heads;
-    coefficients.weight.resize(in_heads * out_heads);
-    for (auto& weight : coefficients.weight) {
+    coefficients.weight.edit().resize(in_heads * out_heads);
+    for (std::int8_t& weight : coefficients.weight.edit()) {
       weight = static_cast<std::int8_t>(pick(random, -128, 127));
     }
     for (std::uint32_t o = 0; o < out_heads; ++o) {

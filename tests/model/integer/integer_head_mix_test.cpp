@@ -252,7 +252,7 @@ TEST_F(LinkedVit, HostileIntegerModels) {
   const auto link = [](IntegerVit& vit) -> IntegerHeadMix& {
     return vit.encoder.blocks[0].query_link;
   };
-  EXPECT_EQ(error(false, [&](IntegerVit& vit) { link(vit).encoder.weight[1] = -128; }),
+  EXPECT_EQ(error(false, [&](IntegerVit& vit) { link(vit).encoder.weight.edit()[1] = -128; }),
             ": blocks.0.attn.encoder_q.weight: -128, expected -127 to 127");
   EXPECT_EQ(error(true, [&](IntegerVit& vit) { link(vit).decoder.factor[0].multiplier = -1; }),
             ": blocks.0.attn.decoder_q.multiplier: -1, expected 0 to 65535");

@@ -246,7 +246,7 @@ TEST_P(QuantisedLlama, OfFourBitsRefusesWeightsThatNoCodeGives) {
   group_weights(four, hw::WeightFormat::kGroups, "test");
   IntegerLinear& down = four.blocks[0].down;
   const hw::WeightGroup group = down.groups[3];
-  std::int8_t& weight = down.weight[3 * hw::kGroupWeights + 5];
+  std::int8_t& weight = down.weight.edit()[3 * hw::kGroupWeights + 5];
   for (weight = -127;; ++weight) {
     bool is_one = false;
     for (int q = 0; q <= hw::kLargestGroupCode; ++q) {

@@ -181,31 +181,38 @@ class RandomCore {
   hw::Chain chain() {
     hw::Chain chain;
     chain.out = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
-    const bool row_wise = any(0, 2) == 0;
-    bool tensor = any(0, 2) != 0, divides = !row_wise && any(0, 3) == 0;
-    for (std::int64_t i = any(0, size_.stages); i > 0; --i) {
+    const bool knows_rows = any(0, 2) == 0;
+    std::int64_t tensors = any(0, 2);
+    bool divides = !knows_rows && any(0, 3) == 0;
+    const bool side = !knows_rows && !divides && any(0, 1) == 0;
+    for (std::int64_t i = any(0, 2) == 0 ? size_.stages : any(0, size_.stages); i > 0; --i) {
       if (divides && any(0, i - 1) == 0) {
         divides = false;
         chain.stages.push_back(hw::default_stage(hw::StageOp::kDivideRowSum));
         chain.stages.back().rounding = static_cast<hw::Rounding>(any(0, 2));  // it has one alone
         continue;
       }
-      for (;;) {
-        hw::Stage stage = pipeline_stage(random_);
-        if (stage.operand == hw::Operand::kTensor ? !tensor
-                                                  : stage.operand > hw::Operand::kChannel) {
-          continue;
-        }
-        tensor = tensor && stage.operand != hw::Operand::kTensor;
-        chain.stages.push_back(stage);
-        break;
-      }
+      const bool tensor = tensors > 0 && any(0, 2) != 0;
+      tensors -= tensor ? 1 : 0;
+      chain.stages.push_back(slot_stage(tensor));
     }
-    if (row_wise) {
-      chain.stages.push_back(
-          row_stage(any(0, 1) == 0 ? hw::StageOp::kSoftmax : hw::StageOp::kLayerNorm));
+    if (knows_rows) {
+      constexpr hw::StageOp kEach[] = {hw::StageOp::kSoftmax, hw::StageOp::kLayerNorm,
+                                       hw::StageOp::kLayerNormApply};
+      chain.stages.push_back(row_stage(kEach[any(0, 2)]));
+    } else if (side && !chain.stages.empty()) {
+      chain.stages.back().side = static_cast<hw::Reduction>(any(1, hw::kReductions - 1));
     }
     return chain;
+  }
+  /// With a tensor as its operand, or an immediate or words of the parameter block.
+  hw::Stage slot_stage(bool tensor) {
+    for (;;) {
+      const hw::Stage stage = pipeline_stage(random_);
+      if (tensor ? stage.operand == hw::Operand::kTensor : stage.operand <= hw::Operand::kChannel) {
+        return stage;
+      }
+    }
   }
   hw::Stage row_stage(hw::StageOp op) { return hw::test::random_stage(random_, op); }
 
@@ -227,7 +234,7 @@ class RandomCore {
     load.n = size(columns());
     load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
     load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
-    load.to = sums(load.m, load.n, true);
+    load.to = sums(load.m, load.n, any(0, 1) == 0);
     return command;
   }
 
@@ -247,7 +254,7 @@ class RandomCore {
     return command;
   }
 
-  hw::Command result(const hw::Program& program) {
+  hw::Command result(hw::Program& program) {
     const bool moves = any(0, 2) == 0;
     hw::Command command = hw::test::empty_command(moves ? hw::Opcode::kMove : hw::Opcode::kStore);
     auto& result = *command.as<hw::cmd::Result>();
@@ -260,10 +267,24 @@ class RandomCore {
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
     result.chain.parameters =
         static_cast<std::uint32_t>(any(0, static_cast<std::int64_t>(scratchpad() - 4 * words)));
-    result.chain.statistics = size(size_.statistics - result.m + 1) - 1;
+    const std::uint32_t statistics = result.m * std::max(hw::statistics_words(chain), 1U);
+    result.chain.statistics = size(size_.statistics - statistics + 1) - 1;
+    if (!chain.stages.empty() && chain.stages.back().side != hw::Reduction::kNone) {
+      result.chain.continues = any(0, 1) == 0;
+    }
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
-    if (const std::vector<hw::DType> types = hw::tensor_types(chain); !types.empty()) {
-      result.chain.tensor = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[0]));
+    const std::vector<hw::DType> types = hw::tensor_types(chain);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const auto operand = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[i]));
+      if (i == 0) {
+        result.chain.tensor = operand;
+        continue;
+      }
+      for (std::int64_t others = any(0, 2); others > 0; --others) {
+        program.operand_tiles.push_back({random_() % kData, 1});
+      }
+      result.chain.operands = static_cast<std::uint32_t>(program.operand_tiles.size());
+      program.operand_tiles.push_back(operand);
     }
     const std::uint64_t bytes = result.n * hw::bytes_of(chain.out);
     if (moves) {

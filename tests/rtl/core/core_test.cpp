@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "hw/function/layernorm.h"
 #include "testbench/rtl/core/core_limits.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "tests/rtl/core/core_case.h"
@@ -21,29 +24,47 @@ namespace {
 
 const RtlOptions kCoreChecks{true, "", 6};
 
+/// How many random programs run: more if the environment asks for that.
+int programs_or_more(int usual) {
+  const char* const asked = std::getenv("SYSTOLE_CORE_PROGRAMS");
+  return asked == nullptr ? usual : std::max(usual, std::stoi(asked));
+}
+
 TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
-  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks), 150, 23);
+  const RandomCoreRuns runs =
+      run_random_programs(*make_core(kCoreChecks), programs_or_more(150), 23);
   EXPECT_GT(runs.counts.operations, 1'500U);
   EXPECT_GT(runs.waits, runs.counts.operations / 3) << "for a hazard or for its unit";
   EXPECT_GT(runs.reads, 3'000U);
   EXPECT_GT(runs.writes, 2'000U);
   EXPECT_GT(runs.operands, 500U);
+  EXPECT_GT(runs.second_tensors, 40U);
   EXPECT_GT(runs.transposed, 150U);
   EXPECT_GT(runs.replaced, 10U) << "chains in the slot of another";
-  EXPECT_EQ(runs.row_wise.size(), 3U);
+  EXPECT_EQ(runs.row_wise.size(), 4U);
+  for (std::size_t side = 1; side < hw::kReductions; ++side) {
+    EXPECT_GT(runs.sides.at(static_cast<hw::Reduction>(side)), 12U);
+    EXPECT_GT(runs.continued.at(static_cast<hw::Reduction>(side)), 4U);
+  }
+  EXPECT_GT(runs.late, 5U) << "loads to the accumulator that wait for the array";
+  EXPECT_GT(runs.beside, 20U) << "loads beside one to the accumulator";
 }
 
 // No size is that of preset tiny, and none of the queues' a power of two.
 TEST(Core, RunsThemInAnotherSize) {
-  const RandomCoreRuns runs = run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), 40, 24);
+  const RandomCoreRuns runs =
+      run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), programs_or_more(40), 24);
   EXPECT_GT(runs.counts.operations, 350U);
   EXPECT_GT(runs.waits, runs.counts.operations / 3);
   EXPECT_GT(runs.reads, 700U);
   EXPECT_GT(runs.writes, 400U);
   EXPECT_GT(runs.operands, 100U);
+  EXPECT_GT(runs.second_tensors, 3U);
   EXPECT_GT(runs.transposed, 40U);
   EXPECT_GT(runs.replaced, 10U);
-  EXPECT_EQ(runs.row_wise.size(), 3U);
+  EXPECT_EQ(runs.row_wise.size(), 4U);
+  EXPECT_EQ(runs.sides.size(), hw::kReductions);
+  EXPECT_GT(runs.beside, 8U);
 }
 
 /// A core and a memory that answers at once, for programs of a few commands.
@@ -64,6 +85,7 @@ class CorePrograms : public testing::Test {
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
     hw::Program program;
     program.chains = {chain};
+    program.operand_tiles.resize(2);
     program.commands = {matmul_of(0, 0), command};
     try {
       (void)run(program);
@@ -161,8 +183,6 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
     load.to = to;
     return command;
   };
-  expect_refused("rows of the accumulator", sums(1, 1, {2, 4}));
-  expect_refused("rows of the accumulator", sums(1, 1, {4, 5}));
   expect_stop(sums(0, 1, {4, 4}));
   expect_stop(sums(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
@@ -176,19 +196,25 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   const hw::Command store = store_of(2, 4, 256);
   expect_refused("stage 1, add: a saved operand", store, chain_of(Op::kAdd, hw::Operand::kSaved));
   expect_refused("row statistics", store, chain_of(Op::kAdd, hw::Operand::kRow));
-  expect_refused("second tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 2));
+  expect_refused("more than two tensor", store, chain_of(Op::kAdd, hw::Operand::kTensor, 3));
   expect_refused("stage 2", store, chain_of(Op::kDivideRowSum, hw::Operand::kRow, 2));
   expect_refused("5 stages", store,
                  chain_of(Op::kRelu, hw::Operand::kImmediate, kTinyCore.stages + 1));
   expect_refused("6 stages", store,
                  chain_of(Op::kRelu, hw::Operand::kImmediate, kTinyCore.stages + 2));
-  hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate);
+  hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate, 2);
   side.stages[0].side = hw::Reduction::kRowMax;
-  expect_refused("side output", store, side);
+  expect_refused("a side output before the last stage", store, side);
+  side.stages.pop_back();
+  side.stages[0].side = static_cast<hw::Reduction>(5);
+  expect_stop(store, side);
   const hw::Chain bias = chain_of(Op::kAdd, hw::Operand::kChannel);
   expect_refused("65 columns", store_of(1, kTinyCore.parameter_columns() + 1, 256), bias);
   const hw::Command large = store_of(128, 20, 256);
   expect_refused("5120 bytes", large, chain_of(Op::kAdd, hw::Operand::kTensor));
+  hw::Command beyond = store;
+  beyond.as<hw::cmd::Result>()->chain.operands = 2;
+  expect_stop(beyond, chain_of(Op::kAdd, hw::Operand::kTensor, 2));  // of the table of operands
   hw::Command other = store;
   other.as<hw::cmd::Result>()->chain.chain = 1;
   expect_stop(other, chain_of(Op::kRelu, hw::Operand::kImmediate));
@@ -244,7 +270,7 @@ TEST_F(CorePrograms, StopAtRowWiseStagesThatTheirUnitsCannotDo) {
   expect_stop(store, changed([](auto& stage) { stage.imm[6] = 17; }));
   hw::Chain early = softmax;
   early.stages.push_back(chain_of(Op::kRelu, hw::Operand::kImmediate).stages[0]);
-  expect_refused("before the last one", store, early);
+  expect_refused("expected it to be the last stage", store, early);
   hw::Chain divided = chain_of(Op::kDivideRowSum, hw::Operand::kRow);
   divided.stages.push_back(softmax.stages[0]);
   expect_refused("after a division", store, divided);
@@ -260,9 +286,115 @@ TEST_F(CorePrograms, StopAtRowWiseStagesThatTheirUnitsCannotDo) {
   expect_stop(store, norm);
   norm.stages[0].imm = {15, 23, 128, 127};
   expect_stop(store, norm);
+  hw::Chain part = chain_of(Op::kLayerNormApply, hw::Operand::kChannel);
+  part.stages[0].imm = {15, 23, -127, 127, 65536};
+  program.chains = {part};
+  EXPECT_NO_THROW((void)run(program));
+  for (const std::int64_t length : {0, 65537, -1}) {
+    part.stages[0].imm[4] = length;
+    expect_stop(store, part);
+  }
+  part.stages[0].imm = {0, 23, -127, 127, 8};
+  expect_stop(store, part);
+  part.stages[0].imm[0] = 15;
+  part.stages.push_back(part.stages[0]);
+  expect_refused("expected it to be the last stage", store, part);
+  part.stages.pop_back();
+  part.stages[0].side = hw::Reduction::kRowSum;
+  expect_stop(store, part);
   hw::Command kept = store;
   kept.as<hw::cmd::Result>()->chain.valid_cols = (1 << 16) + 1;
   expect_refused("65536 columns", kept, softmax);
+  EXPECT_FALSE(core_->failed());
+}
+
+/// Rows of s16 from address 0 on: two stores leave their sums and squares, each of some columns, a
+/// third one normalises them with the constants of a network.
+class NormProgram {
+ public:
+  NormProgram(hw::test::Random& random, std::vector<std::uint8_t>& memory)
+      : m_(any(random, 1, 8)), n_(any(random, 2, 24)), pitch_((n_ + 3) / 4 * 4) {
+    const auto narrow = static_cast<int>(any(random, 0, 12));
+    std::vector<std::int16_t> rows(m_ * n_);
+    for (std::int16_t& x : rows) x = static_cast<std::int16_t>(random()) >> narrow;
+    std::memcpy(memory.data(), rows.data(), rows.size() * sizeof(std::int16_t));
+    std::vector<double> gamma(n_), beta(n_);
+    for (double& weight : gamma) weight = 0.5 + static_cast<double>(random() % 1000) / 1000;
+    for (double& bias : beta) bias = static_cast<double>(random() % 200) / 1000 - 0.1;
+    const hw::LayerNormConstants of = hw::make_layernorm_constants(gamma, beta, 0.03);
+    std::vector<std::int32_t> words = of.multiplier;
+    words.insert(words.end(), of.bias.begin(), of.bias.end());
+    std::memcpy(memory.data() + kWords, words.data(), words.size() * sizeof(std::int32_t));
+
+    hw::Stage sums = hw::default_stage(hw::StageOp::kClamp);
+    sums.imm = {-32768, 32767};
+    sums.side = hw::Reduction::kSumSquares;
+    hw::Stage norm = hw::default_stage(hw::StageOp::kLayerNormApply);
+    norm.imm = {of.fraction_bits, of.shift, -127, 127, n_};
+    program_.chains = {{{sums}, hw::DType::kS16}, {{norm}, hw::DType::kS8}};
+    load_words(static_cast<std::uint32_t>(words.size() * sizeof(std::int32_t)));
+    load_sums();
+    const std::uint32_t part = any(random, 1, n_ - 1);
+    store(0, 0, part, false);
+    store(0, part, n_ - part, true);
+    store(1, 0, n_, false);
+  }
+
+  [[nodiscard]] const hw::Program& program() const { return program_; }
+
+ private:
+  static constexpr std::uint32_t kWords = 1024, kRows = 2048, kStatistics = 5;
+
+  static std::uint32_t any(hw::test::Random& random, std::uint32_t least, std::uint32_t most) {
+    return static_cast<std::uint32_t>(hw::test::pick(random, least, most));
+  }
+  void load_words(std::uint32_t bytes) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
+    auto& load = *command.as<hw::cmd::Load>();
+    load.m = 1;
+    load.n = bytes;
+    load.from = {kWords, bytes};
+    load.to = {0, bytes};
+    program_.commands.push_back(command);
+  }
+  void load_sums() {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = m_;
+    load.n = n_;
+    load.type = hw::DType::kS16;
+    load.from = {0, 2 * n_};
+    load.to = {0, pitch_};
+    program_.commands.push_back(command);
+  }
+  void store(std::uint16_t chain, std::uint32_t column, std::uint32_t columns, bool continues) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
+    auto& store = *command.as<hw::cmd::Store>();
+    store.m = m_;
+    store.n = columns;
+    store.from = {column, pitch_};
+    store.to = {kRows + 1024 * chain + 2 * column, 2 * n_};
+    store.chain.chain = chain;
+    store.chain.statistics = kStatistics;
+    store.chain.continues = continues;
+    program_.commands.push_back(command);
+  }
+
+  const std::uint32_t m_, n_, pitch_;
+  hw::Program program_;
+};
+
+TEST_F(CorePrograms, NormaliseRowsFromTheSumsThatSideOutputsLeave) {
+  hw::test::Random random(9);
+  for (int i = 0; i < 60; ++i) {
+    const NormProgram norm(random, memory_);
+    CoreState state{memory_, std::vector<std::uint8_t>(kTinyCore.scratchpad_bytes()),
+                    std::vector<std::int32_t>(kTinyCore.sums()),
+                    std::vector<std::uint32_t>(kTinyCore.statistics)};
+    execute(norm.program(), state);
+    (void)run(norm.program());
+    ASSERT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin())) << i;
+  }
   EXPECT_FALSE(core_->failed());
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -18,8 +20,12 @@ struct RandomCoreRuns {
   std::size_t waits = 0;  ///< commands that started later than they could be dispatched
   std::size_t reads = 0, writes = 0, operands = 0;  ///< requests
   std::size_t transposed = 0;                       ///< matmuls
+  std::size_t second_tensors = 0;                   ///< operands of results
   std::size_t replaced = 0;                         ///< chains in the slot of another one
-  std::set<hw::StageOp> row_wise;
+  std::set<hw::StageOp> row_wise;                   ///< and others that use the row statistics
+  std::map<hw::Reduction, std::size_t> sides, continued;  ///< side outputs of results
+  std::size_t late = 0;    ///< loads to the accumulator that wait for the array at their end
+  std::size_t beside = 0;  ///< loads that start before one to the accumulator has ended
 
   void add(const hw::Program& program, const CoreRun& run, std::uint32_t chain_slots) {
     std::map<std::size_t, std::size_t> slots;  // of chains, by slot
@@ -33,17 +39,37 @@ struct RandomCoreRuns {
       const auto [slot, is_new] = slots.emplace(chain % chain_slots, chain);
       replaced += !is_new && slot->second != chain ? 1 : 0;
       slot->second = chain;
+      second_tensors += hw::tensor_operands(program.chains[chain]) > 1 ? 1 : 0;
       for (const hw::Stage& stage : hw::chain_of(result->chain, program).stages) {
-        if (hw::stage_info(stage.op).row_wise || stage.operand == hw::Operand::kRow) {
+        if (hw::stage_info(stage.op).row_wise || hw::statistics_read(stage) != 0) {
           row_wise.insert(stage.op);
         }
+        ++sides[stage.side];
+        continued[stage.side] += result->chain.continues ? 1 : 0;
       }
     }
+    add_sums(program, run);
     reads += run.reads.size();
     operands += run.operands.size();
     writes += run.writes.size();
     for (const CoreCommandTimes& times : run.commands) {
       waits += times.started > times.dispatched ? 1 : 0;
+    }
+  }
+
+ private:
+  void add_sums(const hw::Program& program, const CoreRun& run) {
+    std::map<std::size_t, std::uint64_t> read;  // loads: the cycle with which all has been read
+    for (const hw::ReadRequest& request : run.reads) {
+      read[request.command] = std::max(read[request.command], request.done);
+    }
+    std::uint64_t until = 0;
+    for (const auto& [command, done] : read) {
+      const CoreCommandTimes& times = run.commands[command];
+      beside += times.started < until ? 1 : 0;
+      if (program.commands[command].opcode() != hw::Opcode::kLoadAccumulator) continue;
+      until = std::max(until, times.completed);
+      late += times.completed > done + 2 ? 1 : 0;
     }
   }
 };

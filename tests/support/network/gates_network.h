@@ -22,8 +22,9 @@ inline hw::MemoryImage image_of(const Workload& workload, const mapper::Mapping&
   for (std::uint64_t row = 0; row < in.rows; ++row) {
     const auto begin =
         workload.inputs[0].begin() + static_cast<std::ptrdiff_t>(row * in.row_bytes());
-    image.push_back({in.address + row * in.pitch,
-                     {begin, begin + static_cast<std::ptrdiff_t>(in.row_bytes())}});
+    image.push_back(
+        {in.address + row * in.pitch,
+         std::vector<std::uint8_t>(begin, begin + static_cast<std::ptrdiff_t>(in.row_bytes()))});
   }
   return image;
 }

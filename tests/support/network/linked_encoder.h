@@ -20,7 +20,7 @@ inline model::IntegerLinear random_mix(Random& random, std::uint32_t inputs,
   mix.inputs = inputs;
   mix.outputs = outputs;
   for (std::uint32_t i = 0; i < inputs * outputs; ++i) {
-    mix.weight.push_back(static_cast<std::int8_t>(between(random, 0, 254) - 127));
+    mix.weight.edit().push_back(static_cast<std::int8_t>(between(random, 0, 254) - 127));
   }
   for (std::uint32_t o = 0; o < outputs; ++o) {
     mix.bias.push_back(random_values(random, 1, 2000).front());

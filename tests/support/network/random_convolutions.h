@@ -72,7 +72,7 @@ inline Workload random_convolutions(std::uint64_t seed, hw::Int4Operands int4 = 
     of.linear.outputs = outputs;
     for (const std::uint8_t byte : random_bytes(random, std::size_t{of.linear.inputs} * outputs)) {
       const auto weight = static_cast<std::int8_t>(byte);
-      of.linear.weight.push_back(static_cast<std::int8_t>(int4.b ? weight / 16 : weight));
+      of.linear.weight.edit().push_back(static_cast<std::int8_t>(int4.b ? weight / 16 : weight));
     }
     of.linear.int4 = int4.b;
     of.linear.bias = random_values(random, outputs, 20000);

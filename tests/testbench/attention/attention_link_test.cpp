@@ -196,7 +196,7 @@ class AttentionPrograms : public test::SystemCTest {
   }
 
   static void write(tlm_model::System& system, hw::MemoryPiece piece) {
-    system.host.debug(tlm::TLM_WRITE_COMMAND, piece.address, piece.bytes.data(),
+    system.host.debug(tlm::TLM_WRITE_COMMAND, piece.address, piece.bytes.edit().data(),
                       piece.bytes.size());
   }
 

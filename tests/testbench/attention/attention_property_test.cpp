@@ -311,7 +311,7 @@ TEST_F(AttentionProperties, TheCheckNoticesAFlippedBitInAnyOperand) {
                               [&](const auto& p) { return p.address == address; });
     hw::MemoryPiece copy = *piece;
     copy.address = address = std::uint64_t{512} << 20U;  // the reference's copy
-    for (std::uint8_t& byte : piece->bytes) byte ^= 0x10;
+    for (std::uint8_t& byte : piece->bytes.edit()) byte ^= 0x10;
     moved.operands.push_back(std::move(copy));
     EXPECT_GT(test::run_attention(moved, machine, true).check.mismatches, 100U);
   }

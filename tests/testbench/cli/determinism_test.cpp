@@ -43,6 +43,21 @@ TEST(Determinism, KernelsChangeNoByte) {
   }
 }
 
+// Chains, attention engines, several cores with a cache, decoding, a host that computes.
+TEST(Determinism, ThreadsChangeNoByte) {
+  for (const std::string line :
+       {"run -m transformer --model vit17 -n 2 --check --tensors blocks.0.*",
+        "run -m vitcod --model vit65 -n 1 --check", "run -m gemmini --model vit17 -n 1 --check",
+        "run -m transformer --model vit17 -n 4 --cores 2 --set l2.kib=64 --check",
+        "run -m transformer --model gpt2 --layers 1 --d 64 --heads 2 --ffn 64 --length 3 --decode "
+        "--past 9",
+        "run -m transformer --model vit17 -n 1 --check --set host.operators=float"}) {
+    const std::string expected = results_of(line + " --threads 1", {});
+    EXPECT_TRUE(results_of(line + " --threads 2", {}) == expected) << line;
+    EXPECT_TRUE(results_of(line + " --threads 5", {}) == expected) << line;
+  }
+}
+
 TEST(Determinism, LayoutOfAddressesAndProcessorsChangeNoByte) {
   // Experiments of `explain` run side by side, as many as there are processors.
   const std::string line =

@@ -101,7 +101,7 @@ TEST(Speculation, KeepsWhatIsRightOfWhatIsProposed) {
     const model::LlamaShape shape = test::random_llama_shape(random);
     const model::IntegerLlama llama = test::random_integer_llama(random, shape, machine.datapath);
     model::IntegerLlama draft = llama;
-    for (std::int8_t& weight : draft.output.weight) {
+    for (std::int8_t& weight : draft.output.weight.edit()) {
       if (random() % 3 == 0) weight = static_cast<std::int8_t>(weight / 2);
     }
     LlamaTask task;

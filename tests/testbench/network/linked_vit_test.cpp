@@ -34,7 +34,7 @@ void cut_projection(model::IntegerLinear& qkv, std::uint32_t width, std::uint32_
     }
     values = result;
   };
-  cut(qkv.weight, qkv.inputs);
+  cut(qkv.weight.edit(), qkv.inputs);
   cut(qkv.bias, 1);
   cut(qkv.factor, 1);
   qkv.outputs = 2 * query + width;

@@ -112,9 +112,17 @@ TEST(CoreGates, RunEncoderLayersWithTheModelsBytes) {
   EXPECT_GT(layers.beside_rows, 4U) << "sums that do not begin at a row of the accumulator";
 }
 
-// As in GPT-2: LayerNorm before, of sums that are loaded, and causal masks.
+// As in GPT-2: LayerNorm before, from sums and squares that the residual leaves, and causal masks.
 TEST(CoreGates, RunDecoderLayersWithTheModelsBytes) {
+  const test::GatesContents layers = run_layers(false, true, hw::FusionLevel::kAll);
+  EXPECT_EQ(layers.stages.count(hw::StageOp::kLayerNormApply), 1U);
+  EXPECT_GE(layers.commands.at(hw::Opcode::kLoadAccumulator), 2 * layers.networks);
+}
+
+// The same with a LayerNorm of sums that are loaded.
+TEST(CoreGates, RunDecoderLayersWithWholeNormsWithTheModelsBytes) {
   const test::GatesContents layers = run_layers(false, true, hw::FusionLevel::kPost);
+  EXPECT_EQ(layers.stages.count(hw::StageOp::kLayerNormApply), 0U);
   EXPECT_GE(layers.commands.at(hw::Opcode::kLoadAccumulator), 2 * layers.networks);
 }
 

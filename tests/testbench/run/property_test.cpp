@@ -158,7 +158,7 @@ TEST_F(PropertyTest, TheCheckNoticesAFlippedBitInAWeight) {
   Random random(4);
   int noticed = 0;
   for (std::size_t piece = 0; piece + 1 < mapping.image.size(); ++piece) {  // the last: commands
-    std::vector<std::uint8_t>& bytes = mapping.image[piece].bytes;
+    std::vector<std::uint8_t>& bytes = mapping.image[piece].bytes.edit();
     std::uint8_t& byte = bytes[random() % bytes.size()];
     byte ^= 0x40;
     const CheckResult check = workload.simulate(mapping, machine, options).check;

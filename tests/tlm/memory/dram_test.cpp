@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "hw/memory/dram_timing.h"
@@ -47,6 +49,24 @@ TEST_F(DramTest, KeepsWhatIsWrittenAndIsZeroElsewhere) {
   });
 }
 
+TEST_F(DramTest, ForgetsARangeToTheByte) {
+  constexpr std::uint64_t kFirst = 1000, kEnd = 60'000;
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 200; ++i) {
+    for (std::uint64_t at = kFirst; at < kEnd; ++at) dram.stored(at) = 0x5a;
+    // Within a page, across one edge, whole pages.
+    const std::uint64_t begin = kFirst + random() % (kEnd - kFirst);
+    const std::uint64_t most =
+        i % 2 == 0 ? kEnd - begin : std::min<std::uint64_t>(kEnd - begin, 99);
+    const std::uint64_t end = begin + random() % (most + 1);
+    dram.forget(begin, end);
+    for (std::uint64_t at = kFirst; at < kEnd; ++at) {
+      const bool gone = begin <= at && at < end;
+      ASSERT_EQ(dram.stored(at), gone ? 0 : 0x5a) << at << " of " << begin << " to " << end;
+    }
+  }
+}
+
 TEST_F(DramTest, TakesTheTimeOfItsTimingModel) {
   driver.run([this] {
     hw::DramTiming timing(params);
@@ -61,6 +81,37 @@ TEST_F(DramTest, TakesTheTimeOfItsTimingModel) {
       ASSERT_EQ(to_ps(answer.delay), timing.access(address, bytes, write, now).end - now);
       ASSERT_EQ(to_ps(sc_core::sc_time_stamp()), now) << "the target must not wait()";
       sc_core::wait(from_ps(random() % 100'000));
+    }
+  });
+}
+
+// An action that reads has what was stored before a write, and a read what actions have written.
+TEST_F(DramTest, WaitsForTheActionsThatShareItsValues) {
+  ValueQueue values(&dram.stored(0), dram.capacity());
+  values.set_threads(2);
+  dram.share_values(values);
+  driver.run([&] {
+    for (unsigned char i = 1; i <= 200; ++i) {
+      const std::uint64_t address = i * std::uint64_t{5000};
+      unsigned char seen = 0;
+      values.post(
+          [&] {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+            seen = dram.stored(address);
+            dram.stored(address + 1) = i;
+          },
+          {address + 1, 1});
+      data[0] = 7;
+      if (i % 2 == 0) {
+        EXPECT_EQ(driver.write(address, data.data(), 1).status, tlm::TLM_OK_RESPONSE);
+        values.await();
+        EXPECT_EQ(seen, 0);
+      } else {
+        EXPECT_EQ(driver.read(address + 1, data.data(), 1).status, tlm::TLM_OK_RESPONSE);
+        EXPECT_EQ(data[0], i);
+      }
+      EXPECT_EQ(driver.read(address + 1, nullptr, 1).status, tlm::TLM_OK_RESPONSE) << "time alone";
+      values.await();
     }
   });
 }

@@ -1,0 +1,168 @@
+// A chain's tensor operands, up to two: brings the tiles of a command from memory, one after the other,
+// keeps them, and gives their vectors to the stages that want them, widened to 32 bits, as often as the
+// chain passes over a row. Cycles: tiles are read by a port as hw::ReadPort of hw/dma/read_dma.h, the
+// second one from the cycle on in which that is free, and can be used in the cycle after the one with
+// which the last byte of both is there.
+//
+// Rows follow each other in a buffer, each from the begin of a vector on.
+
+`include "systole_assert.svh"
+
+module systole_operand_buffers #(
+  parameter  int unsigned Lanes        = 4,     // elements in a vector: bytes of a beat
+  parameter  int unsigned Bytes        = 4096,  // of a buffer
+  parameter  int unsigned RequestBytes = 16,
+  parameter  int unsigned Outstanding  = 4,
+  parameter  int unsigned DramBits     = 40,
+  parameter  int unsigned CountBits    = 24,
+  localparam int unsigned DataWidth    = 8 * Lanes,
+  localparam int unsigned LaneBits     = $clog2(Lanes),
+  localparam int unsigned LocalBits    = $clog2(Bytes),
+  localparam int unsigned WordBits     = LocalBits - LaneBits,
+  localparam int unsigned IdBits       = Outstanding > 1 ? $clog2(Outstanding) : 1
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 in_order_i,
+  input  logic [31:0]          row_bytes_i,
+
+  // of a command, held from its start on
+  input  logic                 start_i,
+  input  logic [1:0]           wanted_i,      // its chain has a first operand in memory, a second one
+  input  logic [15:0]          type_i,        // systole_pkg::element_e
+  input  logic [1:0]           passes_i,      // systole_row_passes
+  input  logic [2*DramBits-1:0] address_i,    // the first one in the low bits
+  input  logic [63:0]          pitch_i,
+  input  logic [CountBits-1:0] m_i,
+  input  logic [CountBits-1:0] n_i,
+  input  logic [CountBits-1:0] vectors_i,     // of a row
+  output logic                 loaded_o,      // they are there, or not wanted
+  output logic                 error_o,       // since reset: a response was no OKAY
+
+  input  logic [1:0]           take_i,        // the stage takes a vector
+  output logic [2*Lanes*32-1:0] data_o,
+
+  output logic                 ar_valid_o,
+  input  logic                 ar_ready_i,
+  output logic [IdBits-1:0]    ar_id_o,
+  output logic [DramBits-1:0]  ar_addr_o,
+  output logic [7:0]           ar_len_o,
+  output logic [2:0]           ar_size_o,
+  output logic [1:0]           ar_burst_o,
+  input  logic                 r_valid_i,
+  output logic                 r_ready_o,
+  input  logic [IdBits-1:0]    r_id_i,
+  input  logic [DataWidth-1:0] r_data_i,
+  input  logic [1:0]           r_resp_i,
+  input  logic                 r_last_i
+);
+
+  // ---------------------------------------------------------------- from memory
+  logic [3:0]           type_bits;            // bytes of an element, as powers of 2
+  logic [1:0]           element_bits;         // of the tile that the port starts
+  logic                 start_second, second_q, port_ready;
+  logic                 write, ended, ended_q, ended_tag, ended_tag_q, unused_sums;
+  logic [WordBits:0]    write_word;
+  logic [DataWidth-1:0] write_data;
+  logic [Lanes-1:0]     write_here, write_next;
+  logic [1:0]           arriving_q;
+  logic [DramBits-1:0]  address;
+  logic [LocalBits:0]   to;
+  logic [31:0]          pitch;
+
+  // The second one waits for the port, which the first one has from the start on.
+  assign start_second = second_q && port_ready;
+  assign element_bits = second_q ? type_bits[3:2] : type_bits[1:0];
+  assign address      = second_q ? address_i[2*DramBits-1:DramBits] : address_i[DramBits-1:0];
+  assign to           = second_q ? (LocalBits+1)'(Bytes) : '0;
+  assign pitch        = second_q ? pitch_i[63:32] : pitch_i[31:0];
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      second_q <= 1'b0;
+    end else begin
+      second_q <= (start_i && wanted_i[1]) || (second_q && !start_second);
+    end
+  end
+
+  systole_read_dma #(
+    .DataBytes(Lanes), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .Commands(2),
+    .AddrWidth(DramBits), .LocalWidth(LocalBits + 1)
+  ) u_dma (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_valid_i  ((start_i && wanted_i[0]) || second_q),
+    .start_ready_o  (port_ready),
+    .tag_i          (second_q),
+    .sums_i         (1'b0),
+    .address_i      (address),
+    .pitch_i        (pitch),
+    .rows_i         (32'(m_i)),
+    .bytes_i        (32'(n_i) << element_bits),
+    .to_i           (to),
+    .to_pitch_i     ((LocalBits+1)'(vectors_i) << (3'(LaneBits) + 3'(element_bits))),
+    .completed_o    (ended),
+    .completed_tag_o(ended_tag),
+    .error_o,
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
+    .write_valid_o  (write),
+    .write_sums_o   (unused_sums),
+    .write_word_o   (write_word),
+    .write_data_o   (write_data),
+    .write_here_o   (write_here),
+    .write_next_o   (write_next),
+    .placed_i       ('0)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      ended_q <= 1'b0;
+    end else begin
+      ended_q <= ended;
+    end
+  end
+  always_ff @(posedge clk_i) ended_tag_q <= ended_tag;
+  assign loaded_o = arriving_q == '0;
+
+  // ---------------------------------------------------------------- their vectors
+  for (genvar t = 0; t < 2; t++) begin : gen_tile
+    logic [WordBits-1:0] unused_at;
+    logic                unused_valid, unused_row_end, unused_last;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        arriving_q[t] <= 1'b0;
+      end else begin
+        arriving_q[t] <= (start_i && wanted_i[t]) ||
+                         (arriving_q[t] && !(ended_q && ended_tag_q == 1'(t)));
+      end
+    end
+
+    systole_tile_buffer #(.Lanes(Lanes), .Bytes(Bytes), .CountBits(CountBits)) u_buffer (
+      .clk_i, .rst_ni, .start_i,
+      .type_i     (type_i[8*t+:8]),
+      .passes_i,
+      .rows_i     (m_i),
+      .vectors_i,
+      .base_i     ('0),
+      .pitch_i    (WordBits'(vectors_i)),
+      .write_i    (write && write_word[WordBits] == 1'(t)),
+      .word_i     (write_word[WordBits-1:0]),
+      .data_i     (write_data),
+      .here_i     (write_here),
+      .next_i     (write_next),
+      .valid_o    (unused_valid),
+      .take_i     (take_i[t]),
+      .at_o       (unused_at),
+      .row_end_o  (unused_row_end),
+      .last_o     (unused_last),
+      .type_bits_o(type_bits[2*t+:2]),
+      .data_o     (data_o[t*Lanes*32+:Lanes*32])
+    );
+  end
+
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, Lanes >= 4 && 2**LocalBits == Bytes)
+  `SYSTOLE_ASSERT(TakenThere_A, take_i != '0 |-> loaded_o)
+  `SYSTOLE_ASSERT(FirstBeforeSecond_A, start_i |-> (port_ready && (wanted_i[0] || !wanted_i[1])))
+
+endmodule
