@@ -66,12 +66,16 @@ def misses(program: Program, case: list[str]) -> list[Miss]:
     except InputError as error:
         print(f"left out: {' '.join(case)}: {error}")
         return []
-    return [
-        (each["predicted"] / each["simulated"] - 1, f"{each['key']} x {each['factor']}",
-         f"{' '.join(case)}: of {found['cycles']} {each['predicted']:.0f} for {each['simulated']:.0f}")
-        for each in found["what_if"]
-        if each["simulated"] is not None
-    ]  # fmt: skip
+    result = []
+    for each in found["what_if"]:
+        if each["simulated"] is None:
+            continue
+        predicted = each["kept" if each["program"] == "kept" else "predicted"]
+        text = f"{' '.join(case)}: of {found['cycles']} {predicted:.0f} for {each['simulated']:.0f}"
+        result.append(
+            (predicted / each["simulated"] - 1, f"{each['key']} x {each['factor']}", text)
+        )
+    return result
 
 
 def main() -> None:

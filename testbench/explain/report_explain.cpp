@@ -70,7 +70,7 @@ std::string what_if_text(const ExplainReport& report) {
   const auto cycles = static_cast<double>(why.cycles);
   const double seconds = cycles / (report.measurement.machine.core.clock_mhz * 1e6);
   const double joules = report.measurement.energy().total();
-  Table table("what if | >on path % | >time predicted | >simulated | >energy | >area");
+  Table table("what if | >on path % | >kept | >mapped | >simulated | >energy | >area");
   const double area = hw::area_of(report.measurement.machine).total();
   std::string refused;
   for (const WhatIf& change : report.changes) {
@@ -81,6 +81,7 @@ std::string what_if_text(const ExplainReport& report) {
     }
     table.add({name,
                change.on_path ? fmt::format("{:.1f}", 100 * share_of(*change.on_path, why)) : "-",
+               change.kept ? change_of(change.kept->seconds, seconds) : "",
                change_of(change.predicted->seconds, seconds),
                change.simulated ? change_of(change.simulated->seconds, seconds) : "",
                change.simulated ? change_of(*change.simulated->joules, joules) : "",
@@ -100,19 +101,22 @@ ordered_json to_json(const std::vector<PathCause>& causes) {
 }
 
 ordered_json to_json(const WhatIf& change) {
-  ordered_json json = {{"key", change.key},
-                       {"factor", change.factor},
-                       {"on_path", nullptr},
-                       {"predicted", nullptr},
-                       {"simulated", nullptr},
-                       {"predicted_seconds", nullptr},
-                       {"simulated_seconds", nullptr},
-                       {"simulated_joules", nullptr},
-                       {"area_mm2", hw::area_of(change.machine).total()}};
+  ordered_json json = {
+      {"key", change.key},           {"factor", change.factor},
+      {"on_path", nullptr},          {"kept", nullptr},
+      {"predicted", nullptr},        {"simulated", nullptr},
+      {"kept_seconds", nullptr},     {"predicted_seconds", nullptr},
+      {"program", nullptr},          {"simulated_seconds", nullptr},
+      {"simulated_joules", nullptr}, {"area_mm2", hw::area_of(change.machine).total()}};
   if (change.on_path) json["on_path"] = *change.on_path;
+  if (change.kept) {
+    json["kept"] = change.kept->cycles;
+    json["kept_seconds"] = change.kept->seconds;
+  }
   if (change.predicted) {
     json["predicted"] = change.predicted->cycles;
     json["predicted_seconds"] = change.predicted->seconds;
+    json["program"] = change.keeps_program() ? "kept" : "mapped";
   }
   if (change.simulated) {
     json["simulated"] = change.simulated->cycles;

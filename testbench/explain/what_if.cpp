@@ -119,7 +119,7 @@ std::optional<hw::KeyValue> changed(const hw::Machine& machine, const Resource& 
 }
 
 WhatIf change(const hw::Machine& machine, const Resource& resource, const hw::KeyValue& value) {
-  WhatIf change{resource.key, resource.factor, machine, {}, {}, {}, {}};
+  WhatIf change{resource.key, resource.factor, machine, {}, {}, {}, {}, {}};
   const hw::MachineKey& key = *hw::find_machine_key(resource.key);
   if (!hw::accepts(key, value)) {
     change.refused = "out of its range";
@@ -145,21 +145,19 @@ nlohmann::ordered_json to_json(const SampledRun& run) {
   return document;
 }
 
-nlohmann::ordered_json sampled(const RunRequest& request, const hw::Machine& machine) {
+template <typename Run>
+nlohmann::ordered_json attempted(Run run) {
   try {
-    return to_json(sample_run(RunSubject(request, machine), machine));
+    return to_json(run());
   } catch (const hw::InputError& error) {
     return {{"refused", error.what()}};
   }
 }
 
-nlohmann::ordered_json simulated(const RunRequest& request, const hw::Machine& machine) {
-  return to_json(simulate_run(RunSubject(request, machine), machine));
-}
-
-WhatIf::Outcome simulated_outcome(const hw::Machine& machine, const nlohmann::ordered_json& run) {
+/// Of a change that was not refused; a prediction of a whole program is a simulation.
+WhatIf::Outcome outcome_of(const hw::Machine& machine, const nlohmann::ordered_json& run) {
   WhatIf::Outcome result = outcome(machine, run["cycles"].get<double>());
-  result.joules = run["joules"].get<double>();
+  if (run.contains("joules")) result.joules = run["joules"].get<double>();
   return result;
 }
 
@@ -172,7 +170,8 @@ void sort_by_time(std::vector<WhatIf>& changes) {
 }
 
 /// Simulates as a whole what was not, of the `confirm` with the least time.
-void confirm_best(std::vector<WhatIf>& changes, const RunRequest& request, std::size_t confirm) {
+void confirm_best(std::vector<WhatIf>& changes, const RunRequest& request,
+                  const RunSubject& subject, std::size_t confirm) {
   std::vector<WhatIf*> open;
   for (std::size_t i = 0; i < std::min(confirm, changes.size()); ++i) {
     if (changes[i].predicted && !changes[i].simulated) open.push_back(&changes[i]);
@@ -180,11 +179,14 @@ void confirm_best(std::vector<WhatIf>& changes, const RunRequest& request, std::
   std::vector<Experiment> experiments;
   experiments.reserve(open.size());
   for (const WhatIf* each : open) {
-    experiments.push_back([&request, each] { return simulated(request, each->machine); });
+    experiments.push_back([&, each] {
+      if (each->keeps_program()) return to_json(simulate_run(subject, each->machine));
+      return to_json(simulate_run(RunSubject(request, each->machine), each->machine));
+    });
   }
   const std::vector<nlohmann::ordered_json> runs = run_side_by_side(experiments);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    open[i]->simulated = simulated_outcome(open[i]->machine, runs[i]);
+    open[i]->simulated = outcome_of(open[i]->machine, runs[i]);
   }
 }
 
@@ -197,27 +199,35 @@ WhatIfs what_if(const RunRequest& request, const hw::Machine& machine, std::size
     const std::optional<hw::KeyValue> value = changed(machine, resource);
     if (value) changes.push_back(change(machine, resource, *value));
   }
+  const RunSubject subject(request, machine);
   std::vector<Experiment> experiments;
-  experiments.push_back([&] { return sampled(request, machine); });
+  experiments.push_back([&] { return to_json(sample_run(subject, machine)); });
   for (const WhatIf& each : changes) {
-    experiments.push_back([&request, &each] {
-      return each.refused.empty() ? sampled(request, each.machine)
-                                  : nlohmann::ordered_json{{"refused", each.refused}};
+    if (!each.refused.empty()) continue;
+    experiments.push_back([&] {
+      return attempted([&] { return sample_run(RunSubject(request, each.machine), each.machine); });
     });
+    experiments.push_back(
+        [&] { return attempted([&] { return sample_run(subject, each.machine); }); });
   }
   const std::vector<nlohmann::ordered_json> found = run_side_by_side(experiments);
   result.expected = found.front()["cycles"].get<double>();
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const nlohmann::ordered_json& run = found[i + 1];
-    if (run.contains("refused")) {
-      changes[i].refused = run["refused"].get<std::string>();
+  auto next = found.begin();
+  for (WhatIf& each : changes) {
+    if (!each.refused.empty()) continue;
+    const nlohmann::ordered_json& mapped = *++next;
+    const nlohmann::ordered_json& kept = *++next;
+    if (mapped.contains("refused")) {
+      each.refused = mapped["refused"].get<std::string>();
       continue;
     }
-    changes[i].predicted = outcome(changes[i].machine, run["cycles"].get<double>());
-    if (run.contains("joules")) changes[i].simulated = simulated_outcome(changes[i].machine, run);
+    each.predicted = outcome_of(each.machine, mapped);
+    if (!kept.contains("refused")) each.kept = outcome_of(each.machine, kept);
+    const WhatIf::Outcome& best = each.outcome();
+    if (best.joules) each.simulated = best;
   }
   sort_by_time(changes);
-  confirm_best(changes, request, confirm);
+  confirm_best(changes, request, subject, confirm);
   return result;
 }
 
@@ -229,7 +239,9 @@ std::vector<WhatIf> relate(WhatIfs found, const Explanation& run) {
                      [&](const Resource& each) { return change.key == each.key; });
     change.on_path = on_path(run, resource->acts);
     if (!change.predicted) continue;
-    change.predicted = outcome(change.machine, change.predicted->cycles * scale);
+    for (std::optional<WhatIf::Outcome>* each : {&change.predicted, &change.kept}) {
+      if (*each) *each = outcome(change.machine, (*each)->cycles * scale);
+    }
   }
   sort_by_time(found.changes);
   return std::move(found.changes);

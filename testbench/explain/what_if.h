@@ -27,11 +27,17 @@ struct WhatIf {
   /// program; nothing for a memory's size or a queue, which act through the program and the order.
   std::optional<std::uint64_t> on_path;
   std::optional<Outcome> predicted;  ///< mapped again: see relate()
-  std::optional<Outcome> simulated;
-  std::string refused;  ///< why this machine cannot be, or cannot run the network
+  std::optional<Outcome> kept;  ///< the program of the machine as it is; nothing: it cannot run
+  std::optional<Outcome> simulated;  ///< of the program that takes less time, if it was as a whole
+  std::string refused;               ///< why this machine cannot be, or cannot run the network
 
-  /// The best that is known.
-  [[nodiscard]] const Outcome& outcome() const { return simulated ? *simulated : *predicted; }
+  /// Whether the program of the machine as it is takes less time than one mapped again.
+  [[nodiscard]] bool keeps_program() const { return kept && kept->seconds < predicted->seconds; }
+  /// Of the program that takes less time, the best that is known.
+  [[nodiscard]] const Outcome& outcome() const {
+    if (simulated) return *simulated;
+    return keeps_program() ? *kept : *predicted;
+  }
 };
 
 /// Changes of a machine, and the machine as it is.
@@ -41,9 +47,10 @@ struct WhatIfs {
 };
 
 /// Each resource of the machine doubled and each latency halved, one at a time, with the cycles
-/// that sample_run() expects; the `confirm` with the least time are simulated as a whole, if they
-/// were not. To be called before this process simulates anything, and with one thread: work runs
-/// side by side in copies of it.
+/// that sample_run() expects of the network mapped again, and of the program that the machine as it
+/// is has; the `confirm` with the least time are simulated as a whole, if they were not. To be
+/// called before this process simulates anything, and with one thread: work runs side by side in
+/// copies of it.
 [[nodiscard]] WhatIfs what_if(const RunRequest& request, const hw::Machine& machine,
                               std::size_t confirm);
 

@@ -140,12 +140,15 @@ function drawExplanation(page, statistics, explanation) {
   if (!explanation.what_if.length) return;
   const seconds = explanation.cycles / (statistics.machine_keys.core.clock_mhz * 1e6);
   const sign = (value) => value === null || Math.abs(value / seconds - 1) < 5e-4 ? "" : value < seconds ? "better" : "worse";
-  const changes = page.section("What if", "One key of the machine changed: time as the mapper expects it, and as simulated.");
+  const changes = page.section("What if", "One key of the machine changed: time with the program as it is, mapped again, and as simulated of the faster one.");
   changes.append(sortedTable([
     {title: "change", value: (change) => `${change.key} \u00d7 ${change.factor}`},
     {title: "on path %", number: true, value: (change) => change.on_path,
      show: (change) => change.on_path === null ? "-" : (100 * change.on_path / explanation.cycles).toFixed(1)},
-    {title: "time predicted", number: true, value: (change) => change.predicted_seconds === null ? null : -change.predicted_seconds,
+    {title: "kept", number: true, value: (change) => change.kept_seconds === null ? null : -change.kept_seconds,
+     show: (change) => change.kept_seconds === null ? "-" : format.change(change.kept_seconds, seconds),
+     mark: (change) => sign(change.kept_seconds)},
+    {title: "mapped", number: true, value: (change) => change.predicted_seconds === null ? null : -change.predicted_seconds,
      show: (change) => change.predicted_seconds === null ? "-" : format.change(change.predicted_seconds, seconds),
      mark: (change) => sign(change.predicted_seconds)},
     {title: "simulated", number: true, value: (change) => change.simulated_seconds === null ? null : -change.simulated_seconds,

@@ -7,6 +7,7 @@
 
 #include "support/documented_names.h"
 #include "support/program/program_run.h"
+#include "support/scratch.h"
 
 namespace systole::testbench {
 namespace {
@@ -45,31 +46,38 @@ TEST(ExplainCommand, EveryViewAddsUpToTheCyclesOfTheRun) {
   }
 }
 
-/// What the run of a model takes with a change of the machine.
+/// What the run of a model, or of a program, takes with a change of the machine.
 double cycles_with(const json& change, const std::string& preset, const Words& model) {
   const std::string key = change["key"];
   const std::string::size_type dot = key.find('.');
   const json machine = json_of({"machine", preset, "--json"});
   const double before = machine[key.substr(0, dot)][key.substr(dot + 1)];
   const auto after = static_cast<std::uint64_t>(before * change["factor"].get<double>());
-  Words run = {"run", "-m",    preset,
-               "-n",  "1",     "--functional",
-               "off", "--set", key + "=" + std::to_string(after)};
+  Words run = {
+      "run", "-m", preset, "--functional", "off", "--set", key + "=" + std::to_string(after)};
   run.insert(run.end(), model.begin(), model.end());
   return json_of(run)["cycles"];
 }
 
 TEST(ExplainCommand, SimulatesEveryChangeOfAShortProgram) {
+  const std::string program = test::scratch("kept.program");
+  output_of({"map", "-m", "transformer", "--model", "vit17", "--out", program});
   const json why = explained({"-m", "transformer", "--model", "vit17", "--confirm", "0"});
-  std::size_t compared = 0;
+  std::size_t compared = 0, kept = 0;
   for (const json& change : why["what_if"]) {
     if (change.contains("refused")) continue;
-    EXPECT_EQ(change["predicted"], change["simulated"]) << change;
+    const bool keeps = change["program"] == "kept";
+    kept += keeps ? 1 : 0;
+    EXPECT_EQ(keeps, change["kept"].get<double>() < change["predicted"].get<double>()) << change;
+    EXPECT_EQ(change[keeps ? "kept" : "predicted"], change["simulated"]) << change;
     EXPECT_TRUE(change["simulated_joules"].is_number()) << change;
     if (compared++ % 4 != 0) continue;
-    EXPECT_EQ(change["simulated"], cycles_with(change, "transformer", {"--model", "vit17"}));
+    EXPECT_EQ(change["predicted"],
+              cycles_with(change, "transformer", {"--model", "vit17", "-n", "1"}));
+    EXPECT_EQ(change["kept"], cycles_with(change, "transformer", {"--program", program}));
   }
   EXPECT_GT(compared, 15U);
+  EXPECT_GT(kept, 2U);
 }
 
 TEST(ExplainCommand, PredictsWhatALongProgramTakes) {
@@ -81,11 +89,11 @@ TEST(ExplainCommand, PredictsWhatALongProgramTakes) {
   for (const json& change : why["what_if"]) {
     if (change["simulated"].is_null()) continue;
     const auto cycles = change["simulated"].get<double>();
-    EXPECT_NEAR(change["predicted"].get<double>(), cycles, 0.05 * cycles) << change;
-    different += change["predicted"] == change["simulated"] ? 0 : 1;
-    if (simulated++ == 0) {
-      EXPECT_EQ(cycles, cycles_with(change, "survey", model));
-    }
+    const json& predicted = change[change["program"] == "kept" ? "kept" : "predicted"];
+    EXPECT_NEAR(predicted.get<double>(), cycles, 0.05 * cycles) << change;
+    different += predicted == change["simulated"] ? 0 : 1;
+    if (change["program"] == "mapped") EXPECT_EQ(cycles, cycles_with(change, "survey", model));
+    ++simulated;
   }
   EXPECT_EQ(simulated, 2U);
   EXPECT_EQ(different, 2U);
