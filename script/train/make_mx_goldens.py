@@ -23,13 +23,13 @@ def expanded(elements):
 def converted(blocks, fp4):
     """Scales and values of the specification's conversion (section 6.3) of real blocks."""
     largest = np.abs(blocks).max(axis=1)
-    exponent = np.floor(np.log2(largest)) - (2 if fp4 else 0)
-    scaled = blocks / np.exp2(exponent)[:, None]
+    exponent = np.frexp(largest)[1] - 1 - (2 if fp4 else 0)
+    scaled = np.ldexp(blocks, -exponent[:, None])
     if fp4:
         values = np.clip(scaled, -6, 6).astype(ml_dtypes.float4_e2m1fn).astype(np.float64)
     else:
         values = np.clip(np.rint(scaled * 64), -127, 127) / 64
-    return (exponent + 127).astype(np.uint8), values * np.exp2(exponent)[:, None]
+    return (exponent + 127).astype(np.uint8), np.ldexp(values, exponent[:, None])
 
 
 def main():
@@ -39,9 +39,13 @@ def main():
     rng = np.random.default_rng(11)
     fp4 = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float64)
     int8 = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.float64) / 64
-    # Blocks of all widths; some as if they had been rounded before.
-    blocks = rng.standard_normal((BLOCKS, ELEMENTS)) * np.exp2(rng.uniform(-3, 7, (BLOCKS, 1)))
+    # Blocks of all widths; some as if they had been rounded before. Nothing but integers and what
+    # IEEE 754 rounds in one way: logarithms and exponentials differ by processor.
+    drawn = rng.integers(-(1 << 20), 1 << 20, (2, BLOCKS, ELEMENTS)).prod(axis=0)
+    widths = rng.integers(1 << 10, 1 << 11, (BLOCKS, 1)) << rng.integers(0, 10, (BLOCKS, 1))
+    blocks = np.ldexp((drawn * widths).astype(np.float64), -52)
     blocks *= np.minimum(1, 127 / np.abs(blocks).max(axis=1, keepdims=True))
+    blocks = np.clip(blocks, -127, 127)
     blocks[::4] = converted(blocks, True)[1][::4]
     tensors = {"expanded.mxfp4": expanded(fp4), "expanded.mxint8": expanded(int8), "blocks": blocks}
     for name, is_fp4 in (("mxfp4", True), ("mxint8", False)):
