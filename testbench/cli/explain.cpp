@@ -58,7 +58,7 @@ int run(const ExplainOptions& options) {
   WhatIfs changes;
   if (!options.no_what_if) {
     BatchProgress progress;
-    changes = what_if(request_of(options), machine, options.confirm);
+    changes = what_if(request_of(options), subject, machine, options.confirm);
   }
   SimulationOptions simulation;
   simulation.functional = false;

@@ -192,14 +192,14 @@ void confirm_best(std::vector<WhatIf>& changes, const RunRequest& request,
 
 }  // namespace
 
-WhatIfs what_if(const RunRequest& request, const hw::Machine& machine, std::size_t confirm) {
+WhatIfs what_if(const RunRequest& request, const RunSubject& subject, const hw::Machine& machine,
+                std::size_t confirm) {
   WhatIfs result;
   std::vector<WhatIf>& changes = result.changes;
   for (const Resource& resource : kResources) {
     const std::optional<hw::KeyValue> value = changed(machine, resource);
     if (value) changes.push_back(change(machine, resource, *value));
   }
-  const RunSubject subject(request, machine);
   std::vector<Experiment> experiments;
   experiments.push_back([&] { return to_json(sample_run(subject, machine)); });
   for (const WhatIf& each : changes) {

@@ -48,11 +48,11 @@ struct WhatIfs {
 
 /// Each resource of the machine doubled and each latency halved, one at a time, with the cycles
 /// that sample_run() expects of the network mapped again, and of the program that the machine as it
-/// is has; the `confirm` with the least time are simulated as a whole, if they were not. To be
-/// called before this process simulates anything, and with one thread: work runs side by side in
-/// copies of it.
-[[nodiscard]] WhatIfs what_if(const RunRequest& request, const hw::Machine& machine,
-                              std::size_t confirm);
+/// is has, `subject`; the `confirm` with the least time are simulated as a whole, if they were not.
+/// To be called before this process simulates anything, and with one thread: work runs side by side
+/// in copies of it.
+[[nodiscard]] WhatIfs what_if(const RunRequest& request, const RunSubject& subject,
+                              const hw::Machine& machine, std::size_t confirm);
 
 /// Relates the changes to the run as it was: predicted are its cycles times what is expected after
 /// the change over what was expected of the run. The largest gain comes first, what was refused
