@@ -139,14 +139,15 @@ void write_vector(std::vector<Half>& memory, std::uint64_t address, const std::v
   }
 }
 
-/// Pair i of a head turns by the position times base^(-2 i / head width).
+/// Each pair of a head turns by the position times its frequency.
 void write_llama_tables(std::vector<Half>& memory, const DdrLayout& ddr, const model::Gpt& gpt,
                         const Sizes& sizes) {
   const model::LlamaShape& shape = *gpt.shape.llama;
+  const std::vector<double> frequencies = shape.frequencies();
   Half* out = memory.data() + ddr.rotations / kHalfBytes;
   for (std::uint32_t position = 0; position < ddr.rotated; ++position, out += 2 * sizes.head) {
     for (std::uint32_t i = 0; i < shape.head_width; ++i) {
-      const double angle = position * std::pow(shape.rope_base, -2.0 * (i / 2) / shape.head_width);
+      const double angle = position * frequencies[i / 2];
       out[i] = hw::to_half(std::cos(angle));
       out[sizes.head + i] = hw::to_half(i % 2 == 0 ? -std::sin(angle) : std::sin(angle));
     }

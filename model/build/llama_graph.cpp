@@ -90,8 +90,7 @@ class LlamaBlocks {
   /// Row s * length + p is of position p; of steps, row p * sequences + s.
   void add_rope_table() {
     const std::uint32_t positions = cache_ == 0 ? length_ : cache_;
-    const std::vector<std::int16_t> table =
-        hw::make_rope_table(positions, shape_.head_width, shape_.rope_base);
+    const std::vector<std::int16_t> table = hw::make_rope_table(positions, shape_.frequencies());
     const View view = add("rope", positions * sequences_, shape_.head_width, hw::DType::kS16,
                           Tensor::Kind::kConstant);
     std::vector<std::uint8_t>& data = builder_.tensor(view.tensor).data.edit();
@@ -158,14 +157,30 @@ class LlamaBlocks {
                       {factor_parameters(layer), {}});
   }
 
+  /// What a head's norm makes of its sums.
+  View head_normed(const std::string& head, const ProductInput& in, const IntegerLinear& layer,
+                   const IntegerRmsNorm& norm) {
+    const View sum = linear_sums(builder_, head, in, layer, rounding_);
+    const TensorId sums = add(head + ".sums", sum.rows, kSumWords, hw::DType::kS32).tensor;
+    hw::Stage wide = factor_stage(layer, kWideBits, rounding_);
+    wide.side = hw::Reduction::kSumSquares;
+    const View values = builder_.stage(head + ".requantise", sum, wide, hw::DType::kS16,
+                                       {factor_parameters(layer), {}, sums});
+    return builder_.stage(head + ".norm", values,
+                          rms_norm_stage(norm.fraction_bits, norm.shift, kWideBits),
+                          hw::DType::kS16, {norm.multiplier, {}, sums});
+  }
+
   /// Heads of queries or keys, each turned by the position of its row, side by side in `out`.
-  void rotated(const std::string& name, const ProductInput& in, const IntegerLinear& layer,
-               View out) {
-    for (std::uint32_t h = 0; h * shape_.head_width < layer.outputs; ++h) {
+  void rotated(const std::string& name, const ProductInput& in, const IntegerLinear& all,
+               const IntegerRmsNorm& norm, View out) {
+    for (std::uint32_t h = 0; h * shape_.head_width < all.outputs; ++h) {
       const std::string head = name + ".head" + std::to_string(h);
       const std::uint32_t first = h * shape_.head_width;
-      const View wide = requantised(builder_, head, in, outputs_of(layer, first, shape_.head_width),
-                                    kWideBits, hw::DType::kS16, rounding_);
+      const IntegerLinear layer = outputs_of(all, first, shape_.head_width);
+      const View wide = shape_.head_norms ? head_normed(head, in, layer, norm)
+                                          : requantised(builder_, head, in, layer, kWideBits,
+                                                        hw::DType::kS16, rounding_);
       builder_.stage_to(head + ".rope", wide, rope_stage(kLlamaRopeShift, kOperandBits, rounding_),
                         columns_of(out, first, shape_.head_width), {{}, rope_});
     }
@@ -215,7 +230,7 @@ class LlamaBlocks {
                  const IntegerLlamaBlock& block) {
     const std::uint32_t kv = shape_.kv_width(), rows_at_hand = in.codes.rows;
     const View query = add(prefix + "queries", rows_at_hand, shape_.query_width(), hw::DType::kS8);
-    rotated(prefix + "q", in, block.query, query);
+    rotated(prefix + "q", in, block.query, block.query_norm, query);
 
     std::vector<View> caches;
     View key, value;
@@ -234,7 +249,7 @@ class LlamaBlocks {
       key = columns_of(now, 0, kv);
       value = columns_of(now, kv, kv);
     }
-    rotated(prefix + "k", in, block.key, key);
+    rotated(prefix + "k", in, block.key, block.key_norm, key);
     requantised_to(prefix + "v", in, block.value, value);
     if (sequences_ != 1) {
       for (std::uint32_t s = 0; s < caches.size(); ++s) {

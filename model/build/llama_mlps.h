@@ -31,26 +31,29 @@ class LlamaMlps {
   /// Both have to stay.
   LlamaMlps(GraphBuilder& builder, const IntegerLlama& llama) : builder_(builder), llama_(llama) {}
 
-  /// The input of `down`: SiLU of `gate` times `up`; times `share`, s16 of kShareFractionBits, if
-  /// there is one.
+  /// The input of `down`: SiLU or GELU of `gate` times `up`; times `share`, s16 of
+  /// kShareFractionBits, if there is one.
   ProductInput gated(const std::string& prefix, const ProductInput& in,
                      const IntegerLlamaBlock& block, const IntegerLinear& gate_weights,
                      const IntegerLinear& up_weights, const std::optional<View>& share) const {
     const View gate = wide(prefix + "gate", in, gate_weights);
-    const View silu = builder_.stage(prefix + "gate.silu", gate, silu_stage(block.silu, kWideBits),
-                                     hw::DType::kS16);
+    const View activated = llama_.shape.gelu
+                               ? builder_.stage(prefix + "gate.gelu", gate,
+                                                gelu_stage(block.gelu, kWideBits), hw::DType::kS16)
+                               : builder_.stage(prefix + "gate.silu", gate,
+                                                silu_stage(block.silu, kWideBits), hw::DType::kS16);
     const View up = wide(prefix + "up", in, up_weights);
     const auto multiply = [&](unsigned shift, unsigned bits) {
       return multiply_tensor_stage(hw::DType::kS16, shift, bits, llama_.datapath.rounding);
     };
     std::string name = prefix + "up.mul";
-    View factor = up, second = silu;
+    View factor = up, second = activated;
     unsigned shift = block.product_shift;
     if (share) {
       // Of the bits that it drops, as many as a share has are left to the share's product.
       const unsigned first = shift - std::min(shift, kShareFractionBits);
-      factor =
-          builder_.stage(name, up, multiply(first, kLlamaProductBits), hw::DType::kS32, {{}, silu});
+      factor = builder_.stage(name, up, multiply(first, kLlamaProductBits), hw::DType::kS32,
+                              {{}, activated});
       shift += kShareFractionBits - first;
       second = *share;
       name = prefix + "up.share";

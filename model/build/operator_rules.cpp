@@ -277,8 +277,10 @@ View OperatorRules::layer_norm(const NetworkNode& node) {
 
 View OperatorRules::attention(const NetworkNode& node) {
   const auto heads = node.attributes.at("heads").get<std::uint32_t>();
-  if (number(node, "kv_heads", heads) != heads || node.inputs.size() > 3) {
-    file_.fail(node, "expected an attention whose heads have their own keys, without a mask");
+  if (number(node, "kv_heads", heads) != heads || node.inputs.size() > 3 ||
+      node.attributes.contains("window")) {
+    file_.fail(node,
+               "expected an attention whose heads have their own keys, without mask and window");
   }
   Tensor tensor;
   tensor.name = node.name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -30,20 +31,13 @@ class FloatLlamaReader {
     linear(projection, layer);
     if (attribute_or(rope, "interleaved", false)) return;
     const auto heads = rope.attributes.at("heads").get<std::size_t>();
-    const std::size_t width = layer.outputs / heads;
-    if (width % 2 != 0) file_.fail(rope, "heads of an odd width");
-    const auto interleave = [&](std::vector<float>& values, std::size_t row) {
-      const std::vector<float> from = std::exchange(values, std::vector<float>(values.size()));
-      for (std::size_t h = 0; h < heads; ++h) {
-        for (std::size_t i = 0; i < width; ++i) {
-          const std::size_t source = h * width + i / 2 + i % 2 * (width / 2);
-          std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source * row), row,
-                      values.begin() + static_cast<std::ptrdiff_t>((h * width + i) * row));
-        }
-      }
-    };
-    interleave(layer.weight, layer.inputs);
-    if (!layer.bias.empty()) interleave(layer.bias, 1);
+    if (layer.outputs / heads % 2 != 0) file_.fail(rope, "heads of an odd width");
+    interleave(layer.weight, heads, layer.inputs);
+    if (!layer.bias.empty()) interleave(layer.bias, heads, 1);
+  }
+  void head_norm(const NetworkNode& node, const NetworkNode& rope, std::vector<float>& weight) {
+    norm(node, weight);
+    if (!attribute_or(rope, "interleaved", false)) interleave(weight, 1, 1);
   }
 
   void norm(const NetworkNode& node, std::vector<float>& weight) {
@@ -55,15 +49,25 @@ class FloatLlamaReader {
     epsilon_ = epsilon;
   }
 
-  void gate(const NetworkNode& gate, const NetworkNode&, const NetworkNode& up, const NetworkNode&,
-            FloatLlamaBlock& block) const {
+  void gate(const NetworkNode& gate, const NetworkNode& activation, const NetworkNode& up,
+            const NetworkNode&, FloatLlamaBlock& block) {
+    if (activation.is("gelu")) {
+      const GeluForm form = activation.attributes.at("form").get<std::string>() == "tanh"
+                                ? GeluForm::kTanh
+                                : GeluForm::kErf;
+      if (gelu_.value_or(form) != form) {
+        file_.fail(activation, "attribute 'form': is not that of the other gates");
+      }
+      gelu_ = form;
+    }
     linear(gate, block.gate);
     linear(up, block.up);
   }
   static void attention(const NetworkNode&, FloatLlamaBlock&) {}
 
-  void words(const NetworkNode& node, LlamaCheckpoint& llama) const {
+  void words(const NetworkNode& node, double factor, LlamaCheckpoint& llama) const {
     llama.word = floats(node.inputs[1]);
+    llama.word_factor = factor;
     if (!llama.shape.tied) return;
     // It is the table of words.
     llama.output.weight.clear();
@@ -75,8 +79,22 @@ class FloatLlamaReader {
   }
 
   [[nodiscard]] double norm_epsilon() const { return epsilon_; }
+  [[nodiscard]] GeluForm gelu() const { return gelu_.value_or(GeluForm::kTanh); }
 
  private:
+  /// Puts feature i of each of `heads` heads beside feature i + width / 2; a feature has `row`
+  /// values.
+  static void interleave(std::vector<float>& values, std::size_t heads, std::size_t row) {
+    const std::vector<float> from = std::exchange(values, std::vector<float>(values.size()));
+    const std::size_t width = values.size() / row / heads;
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::size_t i = 0; i < width; ++i) {
+        const std::size_t source = h * width + i / 2 + i % 2 * (width / 2);
+        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(source * row), row,
+                    values.begin() + static_cast<std::ptrdiff_t>((h * width + i) * row));
+      }
+    }
+  }
   [[nodiscard]] std::vector<float> floats(const std::string& name) const {
     if (file_.constants().tensor(name).dtype != FileDtype::kI8) {
       return file_.constants().as_float(name);
@@ -88,6 +106,7 @@ class FloatLlamaReader {
   const NetworkFile& file_;
   double epsilon_ = 0.0;
   std::size_t norms_ = 0;
+  std::optional<GeluForm> gelu_;
 };
 
 }  // namespace
@@ -109,6 +128,7 @@ LlamaCheckpoint read_llama_checkpoint(const NetworkFile& file) {
   llama.name = file.document().name;
   read_llama(walk, reader, llama);
   llama.norm_epsilon = reader.norm_epsilon();
+  llama.gelu = reader.gelu();
   return llama;
 }
 

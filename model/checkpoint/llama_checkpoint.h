@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/checkpoint/float_layers.h"
 #include "model/metadata/llama_shape.h"
 #include "model/network/network_document.h"
 
@@ -20,6 +21,8 @@ struct FloatLlamaBlock {
   std::vector<float> norm1, norm2;  ///< [width]
   /// Head after head; neighbouring features of queries and keys make a pair that RoPE turns.
   LlamaLinear query, key, value;
+  std::vector<float> query_norm,
+      key_norm;  ///< [head width], or empty; of neighbouring features too
   LlamaLinear proj, gate, up, down;
 };
 
@@ -27,8 +30,10 @@ struct FloatLlamaBlock {
 struct LlamaCheckpoint {
   std::string path, name;
   LlamaShape shape;
-  double norm_epsilon = 0.0;  ///< added to the mean of squares by every RMSNorm
-  std::vector<float> word;    ///< [vocabulary, width]
+  double norm_epsilon = 0.0;        ///< added to the mean of squares by every RMSNorm
+  GeluForm gelu = GeluForm::kTanh;  ///< of the gates, if the shape has it
+  std::vector<float> word;          ///< [vocabulary, width]
+  double word_factor = 1.0;         ///< of rows of `word` on their way into the first block
   std::vector<FloatLlamaBlock> blocks;
   std::vector<float> norm;  ///< [width]
   LlamaLinear output;       ///< without weights if tied: it is `word`

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <stdexcept>
 
 #include "model/float/float_functions.h"
@@ -18,12 +19,10 @@ class LlamaText {
  public:
   LlamaText(const LlamaCheckpoint& llama, std::size_t tokens, const LlamaObserver& observe)
       : llama_(llama), shape_(llama.shape), tokens_(tokens), observe_(observe) {
-    const std::size_t pairs = shape_.head_width / 2;
+    const std::vector<double> frequencies = shape_.frequencies();
     for (std::size_t p = 0; p < tokens; ++p) {
-      for (std::size_t i = 0; i < pairs; ++i) {
-        const double angle = static_cast<double>(p) *
-                             std::pow(shape_.rope_base, -2.0 * static_cast<double>(i) /
-                                                            static_cast<double>(shape_.head_width));
+      for (const double frequency : frequencies) {
+        const double angle = static_cast<double>(p) * frequency;
         cosines_.push_back(static_cast<float>(std::cos(angle)));
         sines_.push_back(static_cast<float>(std::sin(angle)));
       }
@@ -51,18 +50,30 @@ class LlamaText {
 
   [[nodiscard]] Values norm(LlamaSite site, std::size_t layer, const Values& in,
                             const Values& weight) const {
-    const std::size_t width = shape_.width;
+    Values out = normed(in, weight);
+    see(site, layer, out);
+    return out;
+  }
+  /// Of rows as long as the weight: those of a token, or of its heads.
+  [[nodiscard]] Values normed(const Values& in, const Values& weight) const {
+    const std::size_t width = weight.size();
     Values out(in.size());
-    for (std::size_t t = 0; t < tokens_; ++t) {
-      const float* const x = &in[t * width];
+    for (std::size_t row = 0; row < in.size(); row += width) {
+      const float* const x = &in[row];
       double squares = 0;
       for (std::size_t c = 0; c < width; ++c) squares += double{x[c]} * x[c];
       const auto factor = static_cast<float>(
           1.0 / std::sqrt(squares / static_cast<double>(width) + llama_.norm_epsilon));
-      for (std::size_t c = 0; c < width; ++c) out[t * width + c] = x[c] * factor * weight[c];
+      for (std::size_t c = 0; c < width; ++c) out[row + c] = x[c] * factor * weight[c];
     }
-    see(site, layer, out);
     return out;
+  }
+  /// Queries or keys after their own norms, if the network has any.
+  [[nodiscard]] Values head_normed(LlamaSite site, std::size_t layer, Values in,
+                                   const Values& weight) const {
+    if (weight.empty()) return in;
+    see(site, layer, in);
+    return normed(in, weight);
   }
 
   [[nodiscard]] Values rotated(LlamaSite site, std::size_t layer, Values values) const {
@@ -91,15 +102,17 @@ class LlamaText {
       const std::size_t from = h / shape_.group() * width;
       for (std::size_t t = 0; t < tokens_; ++t) {
         const float* const q = &query[t * queries + h * width];
-        for (std::size_t s = 0; s <= t; ++s) {
+        const std::size_t first =
+            shape_.window == 0 || t < shape_.window ? 0 : t + 1 - shape_.window;
+        for (std::size_t s = first; s <= t; ++s) {
           const float* const k = &key[s * shared + from];
           float sum = 0;
           for (std::size_t c = 0; c < width; ++c) sum += q[c] * k[c];
           scores[s] = sum;
         }
-        softmax_row(scores.data(), t + 1, scale);
+        softmax_row(&scores[first], t + 1 - first, scale);
         float* const to = &out[t * queries + h * width];
-        for (std::size_t s = 0; s <= t; ++s) {
+        for (std::size_t s = first; s <= t; ++s) {
           const float* const v = &value[s * shared + from];
           for (std::size_t c = 0; c < width; ++c) to[c] += scores[s] * v[c];
         }
@@ -111,8 +124,12 @@ class LlamaText {
   void block(std::size_t i, Values& x) const {
     const FloatLlamaBlock& block = llama_.blocks[i];
     const Values in = norm(LlamaSite::kNorm1, i, x, block.norm1);
-    const Values query = rotated(LlamaSite::kQuery, i, linear(in, block.query));
-    const Values key = rotated(LlamaSite::kKey, i, linear(in, block.key));
+    const Values query =
+        rotated(LlamaSite::kQuery, i,
+                head_normed(LlamaSite::kQueryIn, i, linear(in, block.query), block.query_norm));
+    const Values key =
+        rotated(LlamaSite::kKey, i,
+                head_normed(LlamaSite::kKeyIn, i, linear(in, block.key), block.key_norm));
     const Values value = linear(in, block.value);
     see(LlamaSite::kValue, i, value);
     const Values context = attention(query, key, value);
@@ -122,7 +139,9 @@ class LlamaText {
     const Values mlp_in = norm(LlamaSite::kNorm2, i, x, block.norm2);
     Values gate = linear(mlp_in, block.gate);
     see(LlamaSite::kGate, i, gate);
-    for (float& g : gate) g = g / (1.0F + std::exp(-g));
+    for (float& g : gate) {
+      g = shape_.gelu ? gelu(g, llama_.gelu) : g / (1.0F + std::exp(-g));
+    }
     see(LlamaSite::kSilu, i, gate);
     const Values up = linear(mlp_in, block.up);
     see(LlamaSite::kUp, i, up);
@@ -158,7 +177,8 @@ std::vector<float> llama_logits(const LlamaCheckpoint& llama, const std::vector<
     }
     const auto row =
         llama.word.begin() + static_cast<std::ptrdiff_t>(id) * static_cast<std::ptrdiff_t>(width);
-    x.insert(x.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    std::transform(row, row + static_cast<std::ptrdiff_t>(width), std::back_inserter(x),
+                   [&](float value) { return value * static_cast<float>(llama.word_factor); });
   }
   const LlamaText text(llama, ids.size(), observe);
   text.see(LlamaSite::kStream, 0, x);

@@ -14,12 +14,14 @@ enum class LlamaSite {
   kNorm1,
   kNorm2,
   kFinalNorm,
+  kQueryIn,  ///< before a norm of each head
+  kKeyIn,
   kQuery,  ///< before and after the rotation
   kKey,    ///< likewise
   kValue,
   kContext,
   kGate,
-  kSilu,
+  kSilu,  ///< or GELU
   kUp,
   kProduct,  ///< input of `down`
   kLogits,

@@ -113,8 +113,24 @@ Gpt read_gpt_network(const NetworkFile& file) {
 
 }  // namespace
 
+void require_ring_llama(const LlamaShape& shape, const std::string& place) {
+  const char* const lacks = shape.experts != 0 ? "experts"
+                            : shape.head_norms ? "norms of heads"
+                            : shape.gelu       ? "GELU in a gate"
+                                               : nullptr;
+  if (lacks == nullptr) return;
+  throw hw::InputError(hw::printable(place) + ": has " + lacks +
+                       ", which a ring cannot run, expected a Llama without");
+}
+
 Gpt make_gpt(const LlamaCheckpoint& llama) {
   const std::string& path = llama.path;
+  require_ring_llama(llama.shape, path);
+  if (llama.word_factor != 1.0) {
+    throw hw::InputError(
+        hw::printable(path) +
+        ": scales its words, which a ring cannot do, expected a Llama that does not");
+  }
   Gpt gpt;
   gpt.name = llama.name;
   gpt.shape = GptShape(llama.shape);

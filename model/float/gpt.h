@@ -61,7 +61,12 @@ struct Gpt {
 /// shape, holds a value that is not finite or beyond 65504, or is part of no such network.
 [[nodiscard]] Gpt load_gpt(const std::string& path);
 
-/// The same of a Llama in float32, rounded. Throws InputError for a value beyond 65504.
+/// Throws InputError, beginning with `place`, for a Llama that a ring has no instructions for: with
+/// experts, norms of heads, or GELU.
+void require_ring_llama(const LlamaShape& shape, const std::string& place);
+
+/// The same of a Llama in float32, rounded. Throws InputError for a value beyond 65504, and as
+/// require_ring_llama() does.
 [[nodiscard]] Gpt make_gpt(const LlamaCheckpoint& llama);
 
 /// The sizes of gpt2, gpt2-medium, gpt2-large, gpt2-xl, of gpt2-xl-dfx (the 24 heads of 64 that

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "hw/function/layernorm.h"
 #include "hw/number/integer.h"
+#include "model/integer/constant_check.h"
 
 namespace systole::model {
 namespace {
@@ -77,6 +78,10 @@ class LlamaCheck {
     linear(prefix + "attn.query", block.query);
     linear(prefix + "attn.key", block.key);
     linear(prefix + "attn.value", block.value);
+    if (llama_.shape.head_norms) {
+      norm(prefix + "attn.query_norm", block.query_norm);
+      norm(prefix + "attn.key_norm", block.key_norm);
+    }
     factor(prefix + "attn.score", block.score);
     factor(prefix + "attn.context", block.context);
     linear(prefix + "attn.proj", block.proj);
@@ -90,8 +95,12 @@ class LlamaCheck {
       const IntegerExpert& expert = block.experts[i];
       mlp(prefix + "mlp.expert" + std::to_string(i) + ".", expert.gate, expert.up, expert.down);
     }
-    factor(prefix + "mlp.silu.argument", block.silu.argument);
-    factor(prefix + "mlp.silu.factor", block.silu.output);
+    if (llama_.shape.gelu) {
+      ConstantCheck(place_, llama_.datapath).gelu(prefix + "mlp.gelu", block.gelu, kWideBits);
+    } else {
+      factor(prefix + "mlp.silu.argument", block.silu.argument);
+      factor(prefix + "mlp.silu.factor", block.silu.output);
+    }
     in_range(prefix + "mlp.product.shift", std::array{block.product_shift}, 0, hw::kMaxDyadicShift);
   }
   void mlp(const std::string& prefix, const IntegerLinear& gate, const IntegerLinear& up,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"
 #include "hw/function/silu.h"
 #include "hw/machine/machine.h"
@@ -14,8 +15,8 @@
 
 namespace systole::model {
 
-/// RMSNorm to s8, or to s16 where rows have their own scales: (norm * multiplier) >> shift, see
-/// hw/function/rms_norm.h.
+/// RMSNorm to s8, or to s16 where rows have their own scales and of heads: (norm * multiplier) >>
+/// shift, see hw/function/rms_norm.h.
 struct IntegerRmsNorm {
   std::vector<std::int32_t> multiplier;  ///< [width]
   std::uint32_t shift = 0;
@@ -42,11 +43,13 @@ struct IntegerLlamaBlock {
   IntegerRmsNorm norm1, norm2;
   /// Head after head. Queries and keys are s16 before the rotation, s8 after it; values s8.
   IntegerLinear query, key, value;
+  IntegerRmsNorm query_norm, key_norm;  ///< of each head, s16, if the shape has head_norms
   hw::Dyadic score{};    ///< score minus row maximum -> hw::kScoreFractionBits fraction bits
   hw::Dyadic context{};  ///< attention output -> s8
   IntegerLinear proj;
   IntegerLinear gate, up;      ///< to s16
   hw::SiluConstants silu{};    ///< of `gate`, to s16
+  hw::GeluConstants gelu{};    ///< in its place, if the shape has it
   unsigned product_shift = 0;  ///< (silu * up) >> product_shift is the input of `down`
   IntegerLinear down;
   /// Where the shape has experts, in place of `gate`, `up` and `down`. What a router gives is s16

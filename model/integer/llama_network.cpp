@@ -118,12 +118,20 @@ class LlamaWriter {
     return codes(name, normed, shape_.width);
   }
 
-  std::string rotated(const std::string& name, const IntegerLinear& layer, const std::string& x) {
-    return writer_.node(name + "_rope", "rope", {linear(name, layer, x, "s16")},
-                        value("s8", layer.outputs),
-                        {{"heads", layer.outputs / shape_.head_width},
-                         {"base", shape_.rope_base},
-                         {"positions", shape_.positions}});
+  std::string rotated(const std::string& name, const IntegerLinear& layer,
+                      const IntegerRmsNorm& norm, const std::string& x) {
+    const std::uint32_t heads = layer.outputs / shape_.head_width;
+    std::string wide = linear(name, layer, x, "s16");
+    if (shape_.head_norms) {
+      wide = writer_.node(
+          name + "_norm", "rms_norm", {wide, words(name + "_norm.multiplier", norm.multiplier)},
+          value("s16", layer.outputs, norm.scale),
+          {{"heads", heads}, {"shift", norm.shift}, {"fraction_bits", norm.fraction_bits}});
+    }
+    ordered_json attributes = {
+        {"heads", heads}, {"base", shape_.rope_base}, {"positions", shape_.positions}};
+    if (!shape_.rope_frequencies.empty()) attributes["frequencies"] = shape_.rope_frequencies;
+    return writer_.node(name + "_rope", "rope", {wide}, value("s8", layer.outputs), attributes);
   }
 
   std::string add(const std::string& name, const std::string& identity, const std::string& branch) {
@@ -134,18 +142,19 @@ class LlamaWriter {
   std::string block(const std::string& prefix, const IntegerLlamaBlock& block,
                     const std::string& x) {
     const std::string in = norm(prefix + "norm1", block.norm1, x);
-    const std::string query = rotated(prefix + "attn.query", block.query, in);
-    const std::string key = rotated(prefix + "attn.key", block.key, in);
+    const std::string query = rotated(prefix + "attn.query", block.query, block.query_norm, in);
+    const std::string key = rotated(prefix + "attn.key", block.key, block.key_norm, in);
     const std::string values = linear(prefix + "attn.value", block.value, in, "s8");
+    ordered_json attributes = {{"heads", shape_.heads},
+                               {"kv_heads", shape_.kv_heads},
+                               {"causal", true},
+                               {"score", factor_json(block.score)},
+                               {"exp_to_code", factor_json(llama_.exp_to_code)},
+                               {"context", factor_json(block.context)}};
+    if (shape_.window != 0) attributes["window"] = shape_.window;
     const std::string context =
         writer_.node(prefix + "attn.context", "attention", {query, key, values},
-                     value(llama_.context_scales ? "s16" : "s8", shape_.query_width()),
-                     {{"heads", shape_.heads},
-                      {"kv_heads", shape_.kv_heads},
-                      {"causal", true},
-                      {"score", factor_json(block.score)},
-                      {"exp_to_code", factor_json(llama_.exp_to_code)},
-                      {"context", factor_json(block.context)}});
+                     value(llama_.context_scales ? "s16" : "s8", shape_.query_width()), attributes);
     const std::string projected =
         llama_.context_scales ? codes(prefix + "attn.context", context, shape_.query_width())
                               : context;
@@ -153,15 +162,18 @@ class LlamaWriter {
                                    linear(prefix + "attn.proj", block.proj, projected, "s32"));
     const std::string mlp_in = norm(prefix + "norm2", block.norm2, stream);
     const std::string gate = linear(prefix + "mlp.gate", block.gate, mlp_in, "s16");
-    const std::string silu =
-        writer_.node(prefix + "mlp.activation", "silu", {gate}, value("s16", shape_.hidden),
-                     {{"argument", factor_json(block.silu.argument)},
-                      {"fraction_bits", block.silu.exp.fraction_bits},
-                      {"factor", factor_json(block.silu.output)}});
+    const ordered_json constants =
+        shape_.gelu ? gelu_json(block.gelu)
+                    : ordered_json{{"argument", factor_json(block.silu.argument)},
+                                   {"fraction_bits", block.silu.exp.fraction_bits},
+                                   {"factor", factor_json(block.silu.output)}};
+    const std::string activated =
+        writer_.node(prefix + "mlp.activation", shape_.gelu ? "gelu" : "silu", {gate},
+                     value("s16", shape_.hidden), constants);
     const std::string up = linear(prefix + "mlp.up", block.up, mlp_in, "s16");
     const std::string product =
-        writer_.node(prefix + "mlp.product", "multiply", {silu, up}, value("s32", shape_.hidden),
-                     {{"shift", block.product_shift}});
+        writer_.node(prefix + "mlp.product", "multiply", {activated, up},
+                     value("s32", shape_.hidden), {{"shift", block.product_shift}});
     const std::string down = linear(prefix + "mlp.down", block.down,
                                     codes(prefix + "mlp.product", product, shape_.hidden), "s32");
     return add(prefix + "mlp.residual", stream, down);
@@ -189,19 +201,26 @@ class LlamaReader {
   void rotated(const NetworkNode& projection, const NetworkNode&, IntegerLinear& layer) const {
     linear(projection, layer);
   }
+  void head_norm(const NetworkNode& node, const NetworkNode&, IntegerRmsNorm& norm) const {
+    this->norm(node, norm);
+  }
   void norm(const NetworkNode& node, IntegerRmsNorm& norm) const {
     norm.multiplier = file_.constants().copy<std::int32_t>(node.inputs[1]);
     norm.shift = node.attributes.at("shift").get<std::uint32_t>();
     norm.fraction_bits = node.attributes.at("fraction_bits").get<unsigned>();
     norm.scale = file_.scale_of(node.output);
   }
-  void gate(const NetworkNode& gate, const NetworkNode& silu, const NetworkNode& up,
+  void gate(const NetworkNode& gate, const NetworkNode& activation, const NetworkNode& up,
             const NetworkNode& product, IntegerLlamaBlock& block) const {
     linear(gate, block.gate);
     linear(up, block.up);
-    block.silu = {factor_of(silu, "argument"),
-                  hw::make_int_exp_constants(silu.attributes.at("fraction_bits").get<unsigned>()),
-                  factor_of(silu, "factor")};
+    if (activation.is("gelu")) {
+      block.gelu = gelu_of(activation);
+    } else {
+      const auto bits = activation.attributes.at("fraction_bits").get<unsigned>();
+      block.silu = {factor_of(activation, "argument"), hw::make_int_exp_constants(bits),
+                    factor_of(activation, "factor")};
+    }
     block.product_shift = product.attributes.at("shift").get<unsigned>();
   }
   void attention(const NetworkNode& node, IntegerLlamaBlock& block) {
@@ -219,7 +238,7 @@ class LlamaReader {
     }
     llama_.exp_to_code = code;
   }
-  void words(const NetworkNode& node, IntegerLlama& llama) const {
+  void words(const NetworkNode& node, double /*factor*/, IntegerLlama& llama) const {
     llama.word_factor = read_factors(file_, node, 2);
     llama.embedding_scale = file_.scale_of(node.output);
     if (!llama.shape.tied) llama.word = file_.constants().share<std::int8_t>(node.inputs[1]);

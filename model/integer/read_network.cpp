@@ -49,13 +49,7 @@ class IntegerLayerReader {
   void gelu(const NetworkNode& node, IntegerBlock& block) {
     operands_.push_back({&node, node.inputs[0]});
     operands_.push_back({&node, node.output});
-    const auto number = [&](const char* key) {
-      return node.attributes.at(key).get<std::int64_t>();
-    };
-    block.gelu.b = number("b");
-    block.gelu.c = number("c");
-    block.gelu.one = number("one");
-    block.gelu.output = factor_of(node, "factor");
+    block.gelu = gelu_of(node);
     block.scales.gelu_in = file_.scale_of(node.inputs[0]);
     block.scales.gelu_out = file_.scale_of(node.output);
   }

@@ -74,10 +74,7 @@ class IntegerLeaves {
   std::string gelu(const std::string& name, const IntegerBlock& block, const std::string& x,
                    double scale) {
     return writer_.node(name, "gelu", {x}, {operand_type(), {rows_, encoder_.shape.hidden}, scale},
-                        {{"b", block.gelu.b},
-                         {"c", block.gelu.c},
-                         {"one", block.gelu.one},
-                         {"factor", factor_json(block.gelu.output)}});
+                        gelu_json(block.gelu));
   }
 
   std::string attention(const std::string& name, const IntegerBlock& block, const std::string& q,

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "hw/function/rope.h"
 
 namespace systole::model {
 
@@ -26,9 +29,20 @@ struct LlamaShape {
   bool tied = true;       ///< the table of words is also the output matrix
   /// MLPs of a block, of which a token goes to `active_experts`; 0: one MLP for all.
   std::uint32_t experts = 0, active_experts = 0;
+  bool gelu = false;  ///< gates pass GELU in place of SiLU (Gemma)
+  /// Queries and keys pass an RMSNorm, head by head, before they are turned (Qwen3).
+  bool head_norms = false;
+  /// Radians by which each pair of a head turns from a position to the next; empty: those of
+  /// `rope_base`.
+  std::vector<double> rope_frequencies = {};
 
   [[nodiscard]] std::uint32_t query_width() const { return heads * head_width; }
   [[nodiscard]] std::uint32_t kv_width() const { return kv_heads * head_width; }
+  /// Those of RoPE, [head_width / 2].
+  [[nodiscard]] std::vector<double> frequencies() const {
+    return rope_frequencies.empty() ? hw::rope_frequencies(head_width, rope_base)
+                                    : rope_frequencies;
+  }
   /// Query heads that share a head of keys and values.
   [[nodiscard]] std::uint32_t group() const { return heads / kv_heads; }
 };

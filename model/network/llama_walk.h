@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "model/metadata/llama_shape.h"
 #include "model/network/network_walk.h"
@@ -24,28 +25,44 @@ std::string read_llama_norm(const NetworkWalk& walk, Leaves& leaves, const Netwo
   const bool codes = walk.file().document().is_integer();
   const NetworkNode& node =
       walk.before(codes ? walk.before(reader, "quantise_rows") : reader, "rms_norm");
+  if (node.attributes.contains("heads")) {
+    walk.file().fail(node, "attribute 'heads': expected of queries and keys alone");
+  }
   leaves.norm(node, norm);
   return node.inputs[0];
 }
 
 /// Reads queries or keys back to their projection, which it returns.
-template <typename Leaves, typename Linear>
+template <typename Leaves, typename Linear, typename Norm>
 const NetworkNode& read_rotated(const NetworkWalk& walk, Leaves& leaves,
                                 const NetworkNode& attention, std::size_t operand, Linear& linear,
-                                LlamaShape& shape, bool first) {
+                                Norm& norm, LlamaShape& shape, bool first) {
   const NetworkFile& file = walk.file();
   const NetworkNode& rope = walk.before(attention, "rope", operand);
   const auto heads = rope.attributes.at("heads").get<std::uint32_t>();
   walk.agree(shape.rope_base, rope.attributes.at("base").get<double>(), first, rope, "the base");
   walk.agree(shape.positions, attribute_or<std::uint32_t>(rope, "positions", kMostLlamaPositions),
              first, rope, "the number of positions");
+  walk.agree(shape.rope_frequencies,
+             attribute_or<std::vector<double>>(rope, "frequencies", std::vector<double>()), first,
+             rope, "attribute 'frequencies'");
   if (columns_of(file, rope.output) != heads * shape.head_width) {
     file.fail(rope, "attribute 'heads': heads have another width than the attention's");
   }
   if (heads != (operand == 0 ? shape.heads : shape.kv_heads)) {
     file.fail(rope, "attribute 'heads': is not that of the attention");
   }
-  const NetworkNode& projection = walk.before(rope, "linear");
+  const bool normed = walk.made_by(rope.inputs[0], "rms_norm");
+  walk.agree(shape.head_norms, normed, first, rope, "whether a norm is before it");
+  const NetworkNode& projection =
+      walk.before(normed ? *file.producer(rope.inputs[0]) : rope, "linear");
+  if (normed) {
+    const NetworkNode& node = *file.producer(rope.inputs[0]);
+    if (attribute_or<std::uint32_t>(node, "heads", 1) != heads) {
+      file.fail(node, "attribute 'heads': is not that of the rope after it");
+    }
+    leaves.head_norm(node, rope, norm);
+  }
   leaves.rotated(projection, rope, linear);
   return projection;
 }
@@ -61,11 +78,16 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
   const bool integers = file.document().is_integer();
   const NetworkNode& product = walk.before(
       integers ? walk.before(*second.branch, "quantise_rows") : *second.branch, "multiply");
-  const std::size_t gate_operand = walk.made_by(product.inputs[0], "silu") ? 0 : 1;
-  const NetworkNode& silu = walk.before(product, "silu", gate_operand);
-  const NetworkNode& gate = walk.before(silu, "linear");
+  const auto made_by = [&](std::size_t operand, const char* op) {
+    return walk.made_by(product.inputs[operand], op);
+  };
+  const std::size_t gate_operand = made_by(0, "silu") || made_by(0, "gelu") ? 0 : 1;
+  const bool gelu = made_by(gate_operand, "gelu");
+  const NetworkNode& activation = walk.before(product, gelu ? "gelu" : "silu", gate_operand);
+  walk.agree(shape.gelu, gelu, first, activation, "the activation");
+  const NetworkNode& gate = walk.before(activation, "linear");
   const NetworkNode& up = walk.before(product, "linear", 1 - gate_operand);
-  leaves.gate(gate, silu, up, product, block);
+  leaves.gate(gate, activation, up, product, block);
   walk.agree(shape.hidden, columns_of(file, gate.output), first, gate, "the MLP's width");
   walk.require_same_input(up, gate.inputs[0]);
   const std::string middle = read_llama_norm(walk, leaves, gate, block.norm2);
@@ -86,8 +108,12 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
              "attribute 'kv_heads'");
   walk.agree(shape.head_width, columns_of(file, attention.output) / heads, first, attention,
              "the width of a head");
-  const NetworkNode& query = read_rotated(walk, leaves, attention, 0, block.query, shape, first);
-  const NetworkNode& key = read_rotated(walk, leaves, attention, 1, block.key, shape, false);
+  walk.agree(shape.window, attribute_or<std::uint32_t>(attention, "window", 0), first, attention,
+             "attribute 'window'");
+  const NetworkNode& query =
+      read_rotated(walk, leaves, attention, 0, block.query, block.query_norm, shape, first);
+  const NetworkNode& key =
+      read_rotated(walk, leaves, attention, 1, block.key, block.key_norm, shape, false);
   const NetworkNode& projected = walk.before(attention, "linear", 2);
   leaves.linear(projected, block.value);
   walk.require_same_input(key, query.inputs[0]);
@@ -101,8 +127,9 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
 
 /// Reads all of a Llama: logits, last norm, blocks, embedding. `Leaves` reads single layers:
 ///   linear(node, layer), rotated(projection, rope, layer), norm(node, norm),
-///   gate(gate, silu, up, product, block), attention(node, block), words(embedding, llama),
-///   output(node, llama).
+///   head_norm(norm, rope, norm of queries or keys),
+///   gate(gate, silu or gelu, up, product, block), attention(node, block),
+///   words(embedding, factor of its rows, llama), output(node, llama).
 template <typename Leaves, typename Llama>
 void read_llama(const NetworkWalk& walk, Leaves& leaves, Llama& llama) {
   const NetworkFile& file = walk.file();
@@ -120,13 +147,19 @@ void read_llama(const NetworkWalk& walk, Leaves& leaves, Llama& llama) {
   if (llama.blocks.empty()) file.fail(last, "no Transformer block before it");
   std::reverse(llama.blocks.begin(), llama.blocks.end());
   shape.layers = static_cast<std::uint32_t>(llama.blocks.size());
+  double factor = 1.0;
+  if (walk.made_by(value, "scale")) {
+    const NetworkNode& scale = *file.producer(value);
+    factor = scale.attributes.at("factor").get<double>();
+    value = scale.inputs[0];
+  }
   const NetworkNode* const embedding = file.producer(value);
   const char* const op = file.document().is_integer() ? "scaled_embedding" : "embedding";
   if (embedding == nullptr || !embedding->is(op)) {
     file.fail(last, std::string("the first block reads no ") + op);
   }
   shape.tied = embedding->inputs[1] == last.inputs[1];
-  leaves.words(*embedding, llama);
+  leaves.words(*embedding, factor, llama);
   if (rows_of_constant(file, embedding->inputs[1]) != shape.vocabulary) {
     file.fail(*embedding, "input 'table': expected a row for each logit");
   }

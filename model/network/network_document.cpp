@@ -176,9 +176,9 @@ void check_attribute(const Part& part, const OpAttribute& attribute) {
       (void)part.real(attribute.low, attribute.high);
       return;
     case OpAttribute::Kind::kReals: {
-      constexpr std::size_t kMostChannels = 16;
-      if (!part.value().is_array() || part.value().empty() || part.value().size() > kMostChannels) {
-        part.fail(fmt::format("expected a list of 1 to {} numbers", kMostChannels));
+      constexpr std::size_t kMost = 512;
+      if (!part.value().is_array() || part.value().empty() || part.value().size() > kMost) {
+        part.fail(fmt::format("expected a list of 1 to {} numbers", kMost));
       }
       for (const json& entry : part.value()) {
         const double value = entry.is_number() ? entry.get<double>() : NAN;

@@ -6,6 +6,7 @@
 #include "hw/function/layernorm.h"
 #include "hw/function/silu.h"
 #include "hw/number/int_exp.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/window.h"
 #include "model/network/network_document.h"
 
@@ -24,6 +25,7 @@ constexpr double kMostShift = 62;
 constexpr double kMostBits = 32;
 constexpr double kMostReal = 1e6;
 constexpr double kMostBase = 1e9;
+constexpr double kMostTurn = 4;  ///< radians from a position to the next
 
 std::vector<NetworkOp> make_ops() {
   const std::vector<OpInput> linear = {{"x"}, {"weight", In::kReal}, {"bias", In::kReal, true}};
@@ -46,7 +48,10 @@ std::vector<NetworkOp> make_ops() {
   const OpAttribute heads{"heads", Is::kCount, 1, kMostHeads};
   const OpAttribute kv_heads{"kv_heads", Is::kCount, 1, kMostHeads, true};
   const OpAttribute causal{"causal", Is::kFlag};
+  const OpAttribute window{"window", Is::kCount, 1, kMostRows, true};
+  const OpAttribute own_heads{"heads", Is::kCount, 1, kMostHeads, true};
   const OpAttribute base{"base", Is::kReal, 1, kMostBase};
+  const OpAttribute frequencies{"frequencies", Is::kReals, 0, kMostTurn, true};
   const OpAttribute positions{"positions", Is::kCount, 1, kMostRows, true};
   const std::vector<OpAttribute> patches = {{"patch", Is::kCount, 1, kMostPixels},
                                             {"upsample", Is::kCount, 1, kMostPixels},
@@ -100,12 +105,14 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}, {"multiplier", In::kWords}, {"bias", In::kWords}},
         {{"shift", Is::kCount, 0, kMostShift}}}},
       {"rms_norm",
-       "each row over the root of its mean square, times weight",
-       "x [t, d], weight [d] -> [t, d]",
-       {{{"x"}, {"weight", In::kReal}}, {{"epsilon", Is::kReal, 0, 1}}},
+       "each row over the root of its mean square, times weight; with `heads`, the part of a row "
+       "that is a head's",
+       "x [t, d], weight [d / heads] -> [t, d]",
+       {{{"x"}, {"weight", In::kReal}}, {{"epsilon", Is::kReal, 0, 1}, own_heads}},
        {{{"x"}, {"multiplier", In::kWords}},
         {{"shift", Is::kCount, 0, kMostShift},
-         {"fraction_bits", Is::kCount, 1, hw::kLayerNormMaxFractionBits}}}},
+         {"fraction_bits", Is::kCount, 1, hw::kLayerNormMaxFractionBits},
+         own_heads}}},
       {"quantise_rows",
        "codes of 8 bits of each row, whose largest magnitude becomes 127",
        "x [t, d] -> [t, d]",
@@ -139,6 +146,11 @@ std::vector<NetworkOp> make_ops() {
          {"fraction_bits", Is::kCount, hw::kMinExpFractionBits, hw::kMaxSiluFractionBits},
          {"factor", Is::kFactor}}}},
       {"relu", "x, or 0 where it is negative", "x [t, d] -> [t, d]", {{{"x"}}, {}}, {{{"x"}}, {}}},
+      {"scale",
+       "`factor` times x",
+       "x [t, d] -> [t, d]",
+       {{{"x"}}, {{"factor", Is::kReal, -kMostReal, kMostReal}}},
+       {}},
       {"multiply",
        "the product of elements; of integers divided by 2^`shift`",
        "a [t, d], b [t, d] -> [t, d]",
@@ -151,21 +163,23 @@ std::vector<NetworkOp> make_ops() {
        {{{"a"}, {"b"}}, {}},
        {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, hw::kMaxDivideShift}}}},
       {"rope",
-       "pairs of features of a head turned by the position times `base`^(-2i / head width): "
+       "pairs of features of a head turned by the position times `base`^(-2i / head width), or "
+       "times pair i of `frequencies`: "
        "neighbours if `interleaved` and of integers, else i and i + half",
        "x [t, d] -> [t, d]",
-       {{{"x"}}, {heads, base, {"interleaved", Is::kFlag, 0, 0, true}, positions}},
-       {{{"x"}}, {heads, base, positions}}},
+       {{{"x"}}, {heads, base, {"interleaved", Is::kFlag, 0, 0, true}, positions, frequencies}},
+       {{{"x"}}, {heads, base, positions, frequencies}}},
       {"attention",
        "softmax(q k' / sqrt(head width)) v, head by head; `heads` / `kv_heads` heads share keys "
        "and "
-       "values",
+       "values; a causal one may read the last `window` tokens alone",
        "q [t, d], k [t, e], v [t, e], keep [heads, t, t / 8] -> [t, d]",
-       {attention, {heads, causal, kv_heads}},
+       {attention, {heads, causal, kv_heads, window}},
        {attention,
         {heads,
          causal,
          kv_heads,
+         window,
          {"score", Is::kFactor},
          {"exp_to_code", Is::kFactor},
          {"context", Is::kFactor}}}},

@@ -114,6 +114,15 @@ NetworkShape table_shape(const Operands& in) {
   return in[0];
 }
 
+NetworkShape rms_norm_shape(const Operands& in) {
+  const std::int64_t heads = in.number_or("heads", 1);
+  if (in.matrix(0)[1] % heads != 0) {
+    in.mismatch(0, fmt::format("columns that {} heads divide", heads));
+  }
+  in.require_lists(1, in[0][1] / heads);
+  return in[0];
+}
+
 NetworkShape norm_shape(const Operands& in) {
   in.require_lists(1, in.matrix(0)[1]);
   return in[0];
@@ -152,6 +161,9 @@ NetworkShape attention_shape(const Operands& in) {
   if (heads % kv_heads != 0) {
     in.fail(fmt::format("attribute 'kv_heads': {}, expected a divisor of {}", kv_heads, heads));
   }
+  if (in.has("window") && !in.flag("causal")) {
+    in.fail("attribute 'window': expected of a causal attention alone");
+  }
   // Keys and values may be of another text than the queries.
   const bool masked = in.count() == 4 || in.flag("causal");
   const NetworkShape shared = {masked ? in[0][0] : in.matrix(1)[0], in[0][1] / heads * kv_heads};
@@ -168,6 +180,13 @@ NetworkShape attention_shape(const Operands& in) {
 NetworkShape rope_shape(const Operands& in) {
   if (in.matrix(0)[1] % (2 * in.number("heads")) != 0) {
     in.mismatch(0, fmt::format("columns for {} heads of an even width", in.number("heads")));
+  }
+  const std::int64_t pairs = in[0][1] / in.number("heads") / 2;
+  if (in.has("frequencies") &&
+      in.attribute("frequencies").size() != static_cast<std::size_t>(pairs)) {
+    in.fail(
+        fmt::format("attribute 'frequencies': found {}, expected {}, one for each pair of a head",
+                    in.attribute("frequencies").size(), pairs));
   }
   return in[0];
 }
@@ -294,7 +313,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"patches", patches_shape},
       {"prepend", prepend_shape},
       {"select_row", row_shape},
-      {"rms_norm", norm_shape},
+      {"rms_norm", rms_norm_shape},
       {"quantise_rows", same_shape},
       {"silu", same_shape},
       {"tanh", same_shape},
@@ -307,6 +326,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"average_pool", pool_shape},
       {"pad", pad_shape},
       {"requantise", same_shape},
+      {"scale", same_shape},
       {"scaled_embedding", scaled_embedding_shape}};
   return rules;
 }

@@ -68,6 +68,11 @@ hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
   return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
 }
 
+hw::GeluConstants gelu_of(const NetworkNode& node) {
+  const auto number = [&](const char* key) { return node.attributes.at(key).get<std::int64_t>(); };
+  return {number("b"), number("c"), number("one"), factor_of(node, "factor")};
+}
+
 std::uint32_t columns_of(const NetworkFile& file, const std::string& value) {
   return static_cast<std::uint32_t>(file.shape_of(value).back());
 }

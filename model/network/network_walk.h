@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/function/gelu.h"
 #include "hw/number/dyadic.h"
 #include "model/metadata/vit_shape.h"
 #include "model/network/network_document.h"
@@ -84,6 +85,8 @@ struct CrossNodes {
 
 /// The factor that an attribute is.
 [[nodiscard]] hw::Dyadic factor_of(const NetworkNode& node, const char* key);
+/// The constants of a `gelu` of integers.
+[[nodiscard]] hw::GeluConstants gelu_of(const NetworkNode& node);
 
 /// The number of columns of an activation.
 [[nodiscard]] std::uint32_t columns_of(const NetworkFile& file, const std::string& value);
@@ -214,6 +217,9 @@ std::string read_block(const NetworkWalk& walk, Leaves& leaves, const std::strin
   leaves.add1(*middle, block, post);
   leaves.linear(*sum.branch, block.proj);
   const NetworkNode& attention = walk.before(*sum.branch, "attention");
+  if (attention.attributes.contains("window")) {
+    file.fail(attention, "attribute 'window': expected in a Llama alone");
+  }
   leaves.attention(attention, block);
   walk.agree(common.shape.heads, attention.attributes.at("heads").template get<std::uint32_t>(),
              first && !block.cross, attention, "attribute 'heads'");

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/function/gelu.h"
 #include "hw/number/dyadic.h"
 #include "model/format/safetensors_writer.h"
 #include "model/network/network_document.h"
@@ -15,6 +16,9 @@ namespace systole::model {
 /// An attribute that is a factor.
 [[nodiscard]] inline nlohmann::ordered_json factor_json(hw::Dyadic factor) {
   return {factor.multiplier, factor.shift};
+}
+[[nodiscard]] inline nlohmann::ordered_json gelu_json(const hw::GeluConstants& gelu) {
+  return {{"b", gelu.b}, {"c", gelu.c}, {"one", gelu.one}, {"factor", factor_json(gelu.output)}};
 }
 
 /// A network in the making. Every node's result is named like the node.

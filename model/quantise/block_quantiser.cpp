@@ -11,10 +11,6 @@
 namespace systole::model {
 namespace {
 
-/// The least range of a GELU's input of 16 bits: finer steps leave its product no room
-/// (hw::check_gelu_scale()).
-constexpr double kLeastGeluRange = 16.0;
-
 void require_range(const char* name, double value, double lowest, double highest) {
   if (value >= lowest && value <= highest) return;
   throw hw::InputError("quantiser: " + std::string(name) + ": " + std::to_string(value) +

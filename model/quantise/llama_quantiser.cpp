@@ -83,9 +83,47 @@ std::vector<double> of_shared_heads(const std::vector<double>& maxima, std::size
   return result;
 }
 
+/// The largest of what all heads have in a feature, [head width].
+std::vector<double> of_all_heads(const std::vector<double>& maxima, std::size_t head_width) {
+  std::vector<double> result(head_width, 0.0);
+  for (std::size_t i = 0; i < maxima.size(); ++i) {
+    double& largest = result[i % head_width];
+    largest = std::max(largest, maxima[i]);
+  }
+  return result;
+}
+
 void divide_outputs(LlamaLinear& layer, const std::vector<double>& factors) {
   divide_rows(layer.weight, layer.inputs, factors);
   divide_rows(layer.bias, 1, factors);
+}
+
+/// By which to divide the pairs of features of keys, and to multiply those of queries, so that both
+/// have outliers alike.
+std::vector<double> score_factors(const std::vector<double>& queries,
+                                  const std::vector<double>& keys) {
+  std::vector<double> factors(keys.size(), 1.0);
+  for (std::size_t c = 0; c + 1 < keys.size(); c += 2) {
+    const double key = std::max(keys[c], keys[c + 1]);
+    const double query = std::max(queries[c], queries[c + 1]);
+    if (key > 0 && query > 0) factors[c] = factors[c + 1] = std::sqrt(key / query);
+  }
+  raise_to_median(factors);
+  return factors;
+}
+
+/// The same where each head has a norm, whose weights all heads share.
+void balance_head_norms(LlamaCheckpoint& llama, LlamaCalibration& maxima, std::size_t layer) {
+  const std::size_t width = llama.shape.head_width;
+  std::vector<double> factors =
+      score_factors(of_all_heads(maxima.channels(LlamaSite::kQuery, layer), width),
+                    of_all_heads(maxima.channels(LlamaSite::kKey, layer), width));
+  FloatLlamaBlock& block = llama.blocks[layer];
+  divide_rows(block.key_norm, 1, factors);
+  maxima.divide(LlamaSite::kKey, layer, for_each_head(factors, 1, llama.shape.kv_heads));
+  for (double& factor : factors) factor = 1.0 / factor;
+  divide_rows(block.query_norm, 1, factors);
+  maxima.divide(LlamaSite::kQuery, layer, for_each_head(factors, 1, llama.shape.heads));
 }
 
 /// Divides the pairs of features that a rotation turns in keys, and multiplies those of the
@@ -94,16 +132,13 @@ void divide_outputs(LlamaLinear& layer, const std::vector<double>& factors) {
 void balance_llama_scores(LlamaCheckpoint& llama, LlamaCalibration& maxima) {
   const std::size_t shared = llama.shape.kv_heads, group = llama.shape.group();
   for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
-    const std::vector<double>& keys = maxima.channels(LlamaSite::kKey, i);
-    const std::vector<double> queries =
-        of_shared_heads(maxima.channels(LlamaSite::kQuery, i), shared, group);
-    std::vector<double> factors(keys.size(), 1.0);
-    for (std::size_t c = 0; c + 1 < keys.size(); c += 2) {
-      const double key = std::max(keys[c], keys[c + 1]);
-      const double query = std::max(queries[c], queries[c + 1]);
-      if (key > 0 && query > 0) factors[c] = factors[c + 1] = std::sqrt(key / query);
+    if (llama.shape.head_norms) {
+      balance_head_norms(llama, maxima, i);
+      continue;
     }
-    raise_to_median(factors);
+    std::vector<double> factors =
+        score_factors(of_shared_heads(maxima.channels(LlamaSite::kQuery, i), shared, group),
+                      maxima.channels(LlamaSite::kKey, i));
     divide_outputs(llama.blocks[i].key, factors);
     maxima.divide(LlamaSite::kKey, i, factors);
     for (double& factor : factors) factor = 1.0 / factor;
@@ -225,7 +260,10 @@ class LlamaQuantiser {
 
   [[nodiscard]] IntegerRmsNorm norm(const std::string& name, LlamaSite site, std::size_t layer,
                                     const std::vector<float>& weight) const {
-    const double scale = wide_scale(site, layer);
+    return norm(name, wide_scale(site, layer), weight);
+  }
+  [[nodiscard]] IntegerRmsNorm norm(const std::string& name, double scale,
+                                    const std::vector<float>& weight) const {
     try {
       hw::RmsNormConstants constants = hw::make_rms_norm_constants({weight.begin(), weight.end()},
                                                                    scale, kLlamaNormFractionBits);
@@ -249,8 +287,15 @@ class LlamaQuantiser {
     const double key = operand_scale(LlamaSite::kKey, i);
     const double value = operand_scale(LlamaSite::kValue, i);
     const double turn = std::ldexp(1.0, -int{kLlamaRopeShift});
-    block.query = linear(prefix + "attn.query", from.query, in1, query * turn);
-    block.key = linear(prefix + "attn.key", from.key, in1, key * turn);
+    double query_in = query * turn, key_in = key * turn;  // of the layers' outputs
+    if (llama_.shape.head_norms) {
+      block.query_norm = norm(prefix + "attn.query_norm", query_in, from.query_norm);
+      block.key_norm = norm(prefix + "attn.key_norm", key_in, from.key_norm);
+      query_in = wide_scale(LlamaSite::kQueryIn, i);
+      key_in = wide_scale(LlamaSite::kKeyIn, i);
+    }
+    block.query = linear(prefix + "attn.query", from.query, in1, query_in);
+    block.key = linear(prefix + "attn.key", from.key, in1, key_in);
     block.value = linear(prefix + "attn.value", from.value, in1, value);
     block.score = layers_.factor(
         prefix + "attn.scores",
@@ -263,13 +308,18 @@ class LlamaQuantiser {
     block.proj = linear(prefix + "attn.proj", from.proj,
                         row_product_scale(context, from.proj.inputs, kWideBits), stream_);
 
-    const double gate = wide_scale(LlamaSite::kGate, i);
+    double gate = wide_scale(LlamaSite::kGate, i);
+    if (llama_.shape.gelu) gate = std::max(gate, code_scale(kLeastGeluRange, kWideBits));
     const double silu = wide_scale(LlamaSite::kSilu, i);
     const double up = wide_scale(LlamaSite::kUp, i);
     block.gate = linear(prefix + "mlp.gate", from.gate, in2, gate);
     block.up = linear(prefix + "mlp.up", from.up, in2, up);
-    block.silu = hw::make_silu_constants(gate, silu, options_.datapath.multiplier_bits,
-                                         kLlamaSiluFractionBits);
+    if (llama_.shape.gelu) {
+      block.gelu = layers_.gelu(prefix + "mlp.gelu", gate, silu, kWideBits);
+    } else {
+      block.silu = hw::make_silu_constants(gate, silu, options_.datapath.multiplier_bits,
+                                           kLlamaSiluFractionBits);
+    }
     const double product =
         code_scale(maxima_.largest(LlamaSite::kProduct, i), kLlamaProductBits, kProductRoom);
     block.product_shift =
@@ -283,7 +333,8 @@ class LlamaQuantiser {
   /// The table of words on the residual stream: codes of the output matrix if it is tied.
   void quantise_words(IntegerLlama& llama) const {
     const LlamaLinear words{llama_.shape.width, llama_.shape.vocabulary, llama_.word, {}};
-    IntegerLinear rows = linear("word", words, 1.0, stream_, hw::WeightFormat::kInt8);
+    IntegerLinear rows =
+        linear("word", words, llama_.word_factor, stream_, hw::WeightFormat::kInt8);
     llama.word_factor = std::move(rows.factor);
     if (!llama_.shape.tied) llama.word = std::move(rows.weight);
   }

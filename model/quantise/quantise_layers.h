@@ -18,6 +18,10 @@ inline constexpr double kLargestCode = 127.0;
 /// softmax leaves, or of the late division by the row sum.
 [[nodiscard]] int context_fraction_bits(const hw::Machine::Datapath& datapath);
 
+/// The least range of a GELU's input of 16 bits: finer steps leave its product no room
+/// (hw::check_gelu_scale()).
+inline constexpr double kLeastGeluRange = 16.0;
+
 /// Tensors of s16 and wider have room for so many times the calibrated maximum: other texts may
 /// have larger values, and 13 bits of a row are left, of which its codes keep 7.
 inline constexpr double kWideRoom = 4.0;

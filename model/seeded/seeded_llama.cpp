@@ -60,11 +60,12 @@ class SeededLlama {
                          outputs, in, out);
   }
 
-  IntegerRmsNorm norm() {
+  IntegerRmsNorm norm() { return norm(shape_.width, kOperandDeviation); }
+  IntegerRmsNorm norm(std::uint32_t width, double deviation) {
     SeededNumbers numbers(seed_, SeedPurpose::kConstants, layers_++);
-    std::vector<double> gamma(shape_.width);
+    std::vector<double> gamma(width);
     for (double& weight : gamma) weight = numbers.uniform(0.8, 1.2);
-    const double scale = 1.0 / kOperandDeviation;
+    const double scale = 1.0 / deviation;
     hw::RmsNormConstants constants = hw::make_rms_norm_constants(gamma, scale);
     return {std::move(constants.multiplier), constants.shift, scale};
   }
@@ -80,6 +81,10 @@ class SeededLlama {
     block.query =
         linear(prefix + "attn.q", width, shape_.query_width(), kIn, turned, shape_.qkv_bias);
     block.key = linear(prefix + "attn.k", width, shape_.kv_width(), kIn, turned, shape_.qkv_bias);
+    if (shape_.head_norms) {
+      block.query_norm = norm(shape_.head_width, turned);
+      block.key_norm = norm(shape_.head_width, turned);
+    }
     block.value = linear(prefix + "attn.v", width, shape_.kv_width(), kIn, kIn, shape_.qkv_bias);
     block.score = quantiser_.factor(prefix + "attn.scores", seeded_score_factor(shape_.head_width));
     const std::uint32_t keys = shape_.window == 0 ? length_ : std::min(length_, shape_.window);
@@ -114,6 +119,10 @@ class SeededLlama {
     }
     block.silu = hw::make_silu_constants(1.0 / kWideDeviation, 1.0 / kWideDeviation,
                                          datapath_.multiplier_bits);
+    if (shape_.gelu) {
+      block.gelu = hw::make_gelu_constants(1.0 / kWideDeviation, 1.0 / kWideDeviation,
+                                           datapath_.multiplier_bits);
+    }
     block.product_shift = kProductShift;
     return block;
   }
@@ -162,6 +171,11 @@ const std::vector<NamedLlama>& llama_shapes() {
       {"llama-3-8b", {32, 4096, 32, 8, 128, 14336, 128256, 8192, 0, 5e5, false, false}},
       // mistralai/Mistral-7B-v0.1.
       {"mistral-7b", {32, 4096, 32, 8, 128, 14336, 32000, 32768, 4096, 1e4, false, false}},
+      // Qwen/Qwen3-0.6B.
+      {"qwen3-0.6b",
+       {28, 1024, 16, 8, 128, 3072, 151936, 40960, 0, 1e6, false, true, 0, 0, false, true}},
+      // google/gemma-2b.
+      {"gemma-2b", {18, 2048, 8, 1, 256, 16384, 256000, 8192, 0, 1e4, false, true, 0, 0, true}},
       // openai/gpt-oss-20b, without its sinks, its windows in every other layer, its biases of
       // experts
       // and routers, its clamps in SwiGLU and the scaling of its RoPE.

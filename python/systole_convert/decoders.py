@@ -1,8 +1,9 @@
-"""Llama, Mistral, Qwen 2 and 3, Gemma and T5 as graphs. `systole quantise` takes those of Llama,
-Mistral and Qwen 2; of the others its checker names the first operator that it lacks."""
+"""Llama, Mistral, Qwen 2 and 3, Gemma and T5 as graphs. `systole quantise` takes all but those of T5,
+of which its checker names the first operator that it lacks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,8 +28,11 @@ class LlamaShape:
     positions: int
     epsilon: float
     rope_base: float
-    activation: str  # silu, gelu_tanh, gelu
+    activation: str  # silu, gelu_tanh, gelu_erf
     interleaved: bool = False  # RoPE turns neighbours (GGUF's Llama) instead of halves
+    window: int = 0  # tokens that one of them attends to, itself included; 0: all before it
+    # Radians from a position to the next, by pair of a head; none: those of the base.
+    frequencies: tuple[float, ...] = ()
     unit_norms: bool = False  # weights of norms count from 1, and the embedding is scaled (Gemma)
 
 
@@ -45,7 +49,8 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
         x = net.node("scaled_word", "scale", [x], net.shape(x), factor=s.width**0.5)
 
     def norm(name: str, x: str, width: int) -> str:
-        return net.rms_norm(name, x, get(f"{name}.weight", width), s.epsilon, s.unit_norms)
+        weight = get(f"{name}.weight", width)
+        return net.rms_norm(name, x, weight.plus(1.0) if s.unit_norms else weight, s.epsilon)
 
     def linear(name: str, x: str, outputs: int, inputs: int) -> str:
         bias = get(f"{name}.bias", outputs) if has(f"{name}.bias") else None
@@ -63,16 +68,19 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
                 )
                 y = net.node(
                     f"{p}attn.{part}_norm",
-                    "head_rms_norm",
+                    "rms_norm",
                     [y, weight],
                     net.shape(y),
                     heads=heads,
                     epsilon=s.epsilon,
                 )
-            parts[part] = net.node(f"{p}attn.{part}_rope", "rope", [y], net.shape(y), heads=heads,
-                                   base=s.rope_base, interleaved=s.interleaved, positions=s.positions)  # fmt: skip
+            scaled = {"frequencies": list(s.frequencies)} if s.frequencies else {}
+            parts[part] = net.node(f"{p}attn.{part}_rope", "rope", [y], net.shape(y), heads=heads, base=s.rope_base,
+                                   interleaved=s.interleaved, positions=s.positions, **scaled)  # fmt: skip
         value = linear(f"{p}attn.value", h, keys, s.width)
         more = {} if s.heads == s.kv_heads else {"kv_heads": s.kv_heads}
+        if s.window:
+            more["window"] = s.window
         context = net.attention(
             f"{p}attn.context", parts["query"], parts["key"], value, s.heads, True, **more
         )
@@ -81,7 +89,10 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
         h = norm(f"{p}norm2", x, s.width)
         gate = linear(f"{p}mlp.gate", h, s.hidden, s.width)
         up = linear(f"{p}mlp.up", h, s.hidden, s.width)
-        gate = net.node(f"{p}mlp.activation", s.activation, [gate], net.shape(gate))
+        form = {"form": s.activation.removeprefix("gelu_")} if s.activation != "silu" else {}
+        gate = net.node(
+            f"{p}mlp.activation", s.activation.split("_")[0], [gate], net.shape(gate), **form
+        )
         product = net.node(f"{p}mlp.product", "multiply", [gate, up], net.shape(gate))
         y = linear(f"{p}mlp.down", product, s.width, s.hidden)
         x = net.add(f"{p}mlp.residual", x, y)
@@ -127,37 +138,71 @@ def hf_name(role: str) -> str:
     return f"model.layers.{index}.{_HF_NAMES[layer]}.{kind}"
 
 
+def rope_of(config: Config) -> tuple[float, Config | None]:
+    """Base of RoPE, and what scales it, if anything does; newer files have both in one place."""
+    base = config.real("rope_theta", 1e4, 1.0)
+    for key in ("rope_parameters", "rope_scaling"):
+        values = config.values.get(key)
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            raise ConvertError(config.place, f"'{key}': expected an object")
+        inner = Config(f"{config.place}: '{key}'", values)
+        base = inner.real("rope_theta", base, 1.0)
+        name = "rope_type" if inner.has("rope_type") or not inner.has("type") else "type"
+        if inner.word(name, "default", ("default", "linear", "llama3")) != "default":
+            return base, inner
+    return base, None
+
+
+def scaled_frequencies(scaling: Config | None, head_width: int, base: float) -> tuple[float, ...]:
+    """As Hugging Face's `modeling_rope_utils` computes them for "linear" and for "llama3", which
+    slows down the pairs that turn less than once in the text that the model was trained on."""
+    if scaling is None:
+        return ()
+    plain = [base ** (-i / head_width) for i in range(0, head_width, 2)]
+    factor = scaling.real("factor", None, 1.0)
+    if "linear" in (scaling.values.get("rope_type"), scaling.values.get("type")):
+        return tuple(f / factor for f in plain)
+    low, high = scaling.real("low_freq_factor", 1.0), scaling.real("high_freq_factor", 4.0)
+    if low >= high:
+        raise ConvertError(scaling.place, f"'high_freq_factor': {high}, expected more than {low}")
+    trained = scaling.count("original_max_position_embeddings", high=1 << 30)
+    result = []
+    for frequency in plain:
+        turns = trained * frequency / (2 * math.pi)
+        share = min(max((turns - low) / (high - low), 0.0), 1.0)
+        result.append((1 - share) * frequency / factor + share * frequency)
+    return tuple(result)
+
+
 def llama(net: Network, checkpoint: Checkpoint) -> None:
     config = checkpoint.config
     kind = config.word("model_type")
-    if config.has("rope_scaling"):
-        raise ConvertError(config.place, "'rope_scaling': expected none")
-    if config.flag("use_sliding_window", False) or (
-        kind == "mistral" and config.has("sliding_window")
-    ):
-        raise ConvertError(config.place, "'sliding_window': expected none")
-    parameters = config.values.get("rope_parameters")
-    base = config.real("rope_theta", 1e4, 1.0)
-    if isinstance(parameters, dict):  # where newer files have it
-        inner = Config(f"{config.place}: 'rope_parameters'", parameters)
-        inner.word("rope_type", "default", ("default",))
-        base = inner.real("rope_theta", base, 1.0)
+    if config.flag("use_sliding_window", False):
+        raise ConvertError(
+            config.place, "'use_sliding_window': expected windows in no block or in all"
+        )
+    base, scaling = rope_of(config)
     width, heads = config.count("hidden_size"), config.count("num_attention_heads")
     if width % heads and not config.has("head_dim"):
         raise ConvertError(
             config.place, f"'num_attention_heads': {heads} does not divide the width {width}"
         )
+    head_width = config.count("head_dim", max(width // heads, 1))
     shape = LlamaShape(
         layers=config.count("num_hidden_layers", high=1024),
         width=width,
         heads=heads,
         kv_heads=config.count("num_key_value_heads", heads),
-        head_width=config.count("head_dim", max(width // heads, 1)),
+        head_width=head_width,
         hidden=config.count("intermediate_size"),
         vocabulary=config.count("vocab_size", high=1 << 24),
         positions=config.count("max_position_embeddings", 2048, high=1 << 30),
         epsilon=config.real("rms_norm_eps", 1e-6),
         rope_base=base,
+        window=config.count("sliding_window") if kind == "mistral" and config.has("sliding_window") else 0,
+        frequencies=scaled_frequencies(scaling, head_width, base),
         activation=_ACTIVATIONS[config.word("hidden_activation" if config.has("hidden_activation") else "hidden_act",
                                             "gelu_pytorch_tanh" if kind == "gemma" else "silu", tuple(_ACTIVATIONS))],
         unit_norms=kind == "gemma",

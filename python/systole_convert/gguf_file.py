@@ -252,6 +252,24 @@ def gguf_name(role: str) -> str:
     return f"blk.{index}.{_NAMES[layer]}.{kind}"
 
 
+def _frequencies(
+    file: Gguf, values: Config, kind: str, head_width: int, base: float
+) -> tuple[float, ...]:
+    """Radians by pair where RoPE is scaled: by one factor, or by one for each pair (Llama 3.1)."""
+    scaling = values.word(f"{kind}.rope.scaling.type", "none", ("none", "linear"))
+    factors = [1.0] * (head_width // 2)
+    if scaling == "linear":
+        factors = [values.real(f"{kind}.rope.scaling.factor", None, 1.0)] * (head_width // 2)
+    if "rope_freqs.weight" in file.tensors:
+        each = file.source("rope_freqs.weight", (head_width // 2,)).reals()
+        if not np.all(np.isfinite(each) & (each > 0)):
+            raise ConvertError(file.path, "tensor 'rope_freqs.weight': expected positive numbers")
+        factors = [a * float(b) for a, b in zip(factors, each, strict=True)]
+    elif scaling == "none":
+        return ()
+    return tuple(base ** (-2 * i / head_width) / factor for i, factor in enumerate(factors))
+
+
 def convert(path: Path, name: str) -> Network:
     file = Gguf(path)
     values = Config(path, file.values)
@@ -264,21 +282,22 @@ def convert(path: Path, name: str) -> Network:
         raise ConvertError(path, f"{heads} heads do not divide the width {width}")
     if "token_embd.weight" not in file.tensors:
         raise ConvertError(path, "tensor 'token_embd.weight': missing")
-    if any(values.has(f"{kind}.{key}") for key in ("rope.scaling.type", "expert_count")):
-        scaling = values.values.get(f"{kind}.rope.scaling.type", "none")
-        if scaling != "none" or values.values.get(f"{kind}.expert_count", 0) != 0:
-            raise ConvertError(path, "scaled RoPE or experts: expected neither")
+    if values.values.get(f"{kind}.expert_count", 0) != 0:
+        raise ConvertError(path, "experts: expected none")
+    head_width = values.count(f"{kind}.attention.key_length", width // heads)
+    base = values.real(f"{kind}.rope.freq_base", 1e4)
     shape = LlamaShape(
         layers=values.count(f"{kind}.block_count", high=1024),
         width=width,
         heads=heads,
         kv_heads=values.count(f"{kind}.attention.head_count_kv", heads),
-        head_width=values.count(f"{kind}.attention.key_length", width // heads),
+        head_width=head_width,
         hidden=values.count(f"{kind}.feed_forward_length"),
         vocabulary=file.tensors["token_embd.weight"].shape[0],
         positions=values.count(f"{kind}.context_length", high=1 << 30),
         epsilon=values.real(f"{kind}.attention.layer_norm_rms_epsilon"),
-        rope_base=values.real(f"{kind}.rope.freq_base", 1e4),
+        rope_base=base,
+        frequencies=_frequencies(file, values, kind, head_width, base),
         activation="silu",
         # llama.cpp permutes the rows of Llama's W_q and W_k for this; it leaves Qwen's as they are.
         interleaved=kind == "llama",
@@ -297,8 +316,6 @@ def convert(path: Path, name: str) -> Network:
     llama_graph(net, shape, get, lambda role: gguf_name(role) in file.tensors)
     net.tokeniser = tokenisers.of_gguf(path, file.values, shape.vocabulary)
     left = sorted(set(file.tensors) - used - {"rope_freqs.weight"})
-    if "rope_freqs.weight" in file.tensors:
-        raise ConvertError(path, "tensor 'rope_freqs.weight': scaled RoPE, expected none")
     if left:
         raise ConvertError(
             path, f"tensor '{left[0]}': no part of the network that the file describes"

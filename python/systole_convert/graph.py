@@ -53,6 +53,9 @@ class Source:
     def reshaped(self, shape: tuple[int, ...]) -> Source:
         return Source(shape, lambda: self.make().reshape(shape), self.dtype)
 
+    def plus(self, offset: float) -> Source:
+        return Source(self.shape, lambda: self.reals() + np.float32(offset))
+
     def reals(self) -> np.ndarray:
         """Decoded, float32 or float64."""
         values = self.make()
@@ -147,13 +150,9 @@ class Network:
         inputs = [x, self.constant(f"{name}.weight", weight), self.constant(f"{name}.bias", bias)]
         return self.node(name, "layer_norm", inputs, self.shape(x), epsilon=epsilon)
 
-    def rms_norm(
-        self, name: str, x: str, weight: Source, epsilon: float, unit: bool = False
-    ) -> str:
-        """`unit`: the weight counts from 1 (Gemma)."""
+    def rms_norm(self, name: str, x: str, weight: Source, epsilon: float) -> str:
         inputs = [x, self.constant(f"{name}.weight", weight)]
-        more = {"weight_offset": 1.0} if unit else {}
-        return self.node(name, "rms_norm", inputs, self.shape(x), epsilon=epsilon, **more)
+        return self.node(name, "rms_norm", inputs, self.shape(x), epsilon=epsilon)
 
     def attention(
         self, name: str, q: str, k: str, v: str, heads: int, causal: bool, **more: Any

@@ -55,6 +55,7 @@ RingText load_ring_text(const std::string& model, bool functional) {
     return text;
   }
   const model::LlamaShape* const llama = model::find_llama_shape(model);
+  if (llama != nullptr) model::require_ring_llama(*llama, model);
   text.shape =
       llama != nullptr ? model::GptShape(*llama) : model::GptShape(model::gpt_shape(model));
   if (functional) text.gpt = model::seeded_gpt(model, text.shape, kShapeSeed);

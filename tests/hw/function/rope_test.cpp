@@ -13,7 +13,7 @@ constexpr IntRange kRopeLimits = full_range(32);
 TEST(Rope, TurnsPairsLikeTheRealFunction) {
   constexpr std::size_t kPositions = 300;
   constexpr std::size_t kDims = 64;
-  const std::vector<std::int16_t> table = make_rope_table(kPositions, kDims);
+  const std::vector<std::int16_t> table = make_rope_table(kPositions, rope_frequencies(kDims));
   ASSERT_EQ(table.size(), kPositions * kDims);
   for (std::size_t p = 0; p < kPositions; p += 7) {
     for (std::size_t i = 0; i < kDims; i += 2) {
@@ -33,12 +33,12 @@ TEST(Rope, TurnsPairsLikeTheRealFunction) {
 }
 
 TEST(Rope, TableStopsShortOfOne) {
-  const std::vector<std::int16_t> table = make_rope_table(2, 4, 100.0);
+  const std::vector<std::int16_t> table = make_rope_table(2, rope_frequencies(4, 100.0));
   const auto code = [](double x) { return static_cast<std::int16_t>(std::lround(x * 32768)); };
   EXPECT_EQ(table,
             (std::vector<std::int16_t>{32767, 0, 32767, 0, code(std::cos(1.0)), code(std::sin(1.0)),
                                        code(std::cos(0.1)), code(std::sin(0.1))}));
-  EXPECT_THROW(static_cast<void>(make_rope_table(2, 3)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(rope_frequencies(3)), std::invalid_argument);
 }
 
 TEST(Rope, RoundsAndClampsBothResults) {

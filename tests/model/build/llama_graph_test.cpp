@@ -50,13 +50,15 @@ class PlainLlama {
   }
 
  private:
-  static Rows mlp(const Rows& in, const IntegerLlamaBlock& block, const IntegerExpert& expert) {
+  Rows mlp(const Rows& in, const IntegerLlamaBlock& block, const IntegerExpert& expert) const {
     Rows gate = linear(in, expert.gate);
     const Rows up = linear(in, expert.up);
     for (std::size_t r = 0; r < gate.size(); ++r) {
       for (std::size_t c = 0; c < gate[r].size(); ++c) {
         const double x = gate[r][c] / 8192;
-        gate[r][c] *= up[r][c] / (1 + std::exp(-x)) * std::exp2(-double(block.product_shift));
+        const double share =
+            shape_.gelu ? std::erfc(-x / std::sqrt(2.0)) / 2 : 1 / (1 + std::exp(-x));
+        gate[r][c] *= up[r][c] * share * std::exp2(-double(block.product_shift));
       }
     }
     return linear(gate, expert.down);
@@ -96,6 +98,19 @@ class PlainLlama {
     return rows;
   }
 
+  /// Heads one after the other, each by itself.
+  Rows heads_normed(Rows rows, const IntegerRmsNorm& norm) const {
+    if (!shape_.head_norms) return rows;
+    for (std::vector<double>& row : rows) {
+      for (std::size_t first = 0; first < row.size(); first += shape_.head_width) {
+        const auto head = row.begin() + static_cast<std::ptrdiff_t>(first);
+        const Rows one = normed({{head, head + shape_.head_width}}, norm);
+        std::copy(one[0].begin(), one[0].end(), head);
+      }
+    }
+    return rows;
+  }
+
   static Rows linear(const Rows& in, const IntegerLinear& layer) {
     Rows out(in.size(), std::vector<double>(layer.outputs));
     for (std::size_t r = 0; r < in.size(); ++r) {
@@ -114,9 +129,11 @@ class PlainLlama {
   Rows turned(Rows rows) const {
     for (std::size_t p = 0; p < rows.size(); ++p) {
       for (std::size_t c = 0; c < rows[p].size(); c += 2) {
-        const double feature = static_cast<double>(c % shape_.head_width);
-        const double angle =
-            static_cast<double>(p) * std::pow(shape_.rope_base, -feature / shape_.head_width);
+        const std::size_t feature = c % shape_.head_width;
+        const double angle = static_cast<double>(p) *
+                             (shape_.rope_frequencies.empty()
+                                  ? std::pow(shape_.rope_base, -double(feature) / shape_.head_width)
+                                  : shape_.rope_frequencies[feature / 2]);
         const std::complex<double> x =
             std::complex<double>(rows[p][c], rows[p][c + 1]) * std::polar(1.0, angle);
         rows[p][c] = x.real() / 256;
@@ -127,7 +144,8 @@ class PlainLlama {
   }
 
   Rows attention(const Rows& in, const IntegerLlamaBlock& block) const {
-    const Rows q = turned(linear(in, block.query)), k = turned(linear(in, block.key));
+    const Rows q = turned(heads_normed(linear(in, block.query), block.query_norm));
+    const Rows k = turned(heads_normed(linear(in, block.key), block.key_norm));
     const Rows v = linear(in, block.value);
     // The integer context comes in steps of 2^-8 of the codes, or of the divided sum.
     const double to_code = real(block.context) * std::exp2(8);
@@ -216,6 +234,13 @@ TEST(LlamaGraph, IsTheNetworkThatItsDefinitionSays) {
   LlamaShape windowed = small_llama();
   windowed.window = 4;
   EXPECT_GT(least_correlation(windowed, 13, 2), 0.95);
+  LlamaShape normed = small_llama();
+  normed.head_norms = true;
+  normed.rope_frequencies = {1, 0.5, 0.03, 0.001};
+  EXPECT_GT(least_correlation(normed, 13, 2), 0.95);
+  LlamaShape gelu = small_llama();
+  gelu.gelu = true;
+  EXPECT_GT(least_correlation(gelu, 13, 2), 0.95);
 }
 
 TEST(LlamaGraph, NoticesAnotherNetwork) {
@@ -237,6 +262,18 @@ TEST(LlamaGraph, NoticesAnotherNetwork) {
   EXPECT_GT(correlation(PlainLlama(llama).logits(rows), logits, 0), 0.99);
   IntegerLlama other = llama;
   other.shape.rope_base = 10;
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
+  other = llama;
+  other.shape.gelu = true;
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.999);
+  other = llama;
+  other.shape.rope_frequencies = {1, 0.5, 0.03, 0.001};
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
+  other = llama;
+  other.shape.head_norms = true;
+  other.blocks[0].query_norm.multiplier =
+      other.blocks[1].query_norm.multiplier = {1, 9, 1, 1, 1, 1, 1, 1};
+  other.blocks[0].key_norm = other.blocks[1].key_norm = other.blocks[0].query_norm;
   EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
   other = llama;
   other.shape.window = 4;
@@ -287,6 +324,7 @@ TEST(LlamaGraph, StepsGiveWhatAllTokensAtOnceGive) {
     for (const std::uint32_t sequences : {1U, 2U}) {
       LlamaShape shape = small_llama();
       shape.window = window;
+      shape.head_norms = window != 0;
       const std::uint32_t length = 9, past = 4;
       const IntegerLlama llama = make_seeded_llama("llama", shape, length, 1, {}, true);
       const std::vector<std::int32_t> in = embedding_of(length * sequences, shape.width);
@@ -322,14 +360,15 @@ TEST(LlamaShapes, HaveThePublishedNumberOfParameters) {
   // Millions, as published; what a network has once counts once.
   const std::pair<const char*, double> published[] = {
       {"smollm2-135m", 134.515}, {"qwen2.5-0.5b", 494.03}, {"llama-3.2-1b", 1235.8},
-      {"llama-3-8b", 8030.3},    {"mistral-7b", 7241.7},   {"gpt-oss-20b", 20910}};
+      {"llama-3-8b", 8030.3},    {"mistral-7b", 7241.7},   {"qwen3-0.6b", 596.05},
+      {"gemma-2b", 2506.17},     {"gpt-oss-20b", 20910}};
   ASSERT_EQ(llama_shapes().size(), std::size(published));
   for (const auto& [name, millions] : published) {
     const LlamaShape& shape = *find_llama_shape(name);
     const double d = shape.width;
     const double layer = 2 * d * shape.query_width() + 2 * d * shape.kv_width() +
                          3 * d * shape.hidden * std::max(1U, shape.experts) + d * shape.experts +
-                         2 * d +
+                         2 * d + (shape.head_norms ? 2.0 * shape.head_width : 0.0) +
                          (shape.qkv_bias ? shape.query_width() + 2.0 * shape.kv_width() : 0.0);
     const double words = d * shape.vocabulary * (shape.tied ? 1 : 2);
     EXPECT_NEAR(1e-6 * (shape.layers * layer + d + words), millions, 1e-3 * millions) << name;

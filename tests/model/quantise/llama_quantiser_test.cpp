@@ -18,6 +18,7 @@
 #include "model/integer/integer_model.h"
 #include "model/integer/integer_network.h"
 #include "support/input_error.h"
+#include "support/network/random_llama.h"
 #include "support/network/tiny_llama.h"
 #include "support/temp_directory.h"
 #include "tests/model/network/spoilt_network.h"
@@ -50,14 +51,13 @@ std::vector<double> integer_logits(const IntegerLlama& llama, const Text& text) 
 
 /// Root mean square of the difference over that of the logits about their mean, row by row; the
 /// worst row.
-double worst_error(const std::vector<double>& found, const std::vector<float>& real) {
-  constexpr std::size_t kTinyVocabulary = TinyLlama::kVocabulary;
+double worst_error(const std::vector<double>& found, const std::vector<float>& real,
+                   std::size_t vocabulary = TinyLlama::kVocabulary) {
   double worst = 0;
-  for (std::size_t first = 0; first < real.size(); first += kTinyVocabulary) {
+  for (std::size_t first = 0; first < real.size(); first += vocabulary) {
     double error = 0, power = 0, mean = 0;
-    for (std::size_t i = first; i < first + kTinyVocabulary; ++i)
-      mean += real[i] / double{kTinyVocabulary};
-    for (std::size_t i = first; i < first + kTinyVocabulary; ++i) {
+    for (std::size_t i = first; i < first + vocabulary; ++i) mean += real[i] / double(vocabulary);
+    for (std::size_t i = first; i < first + vocabulary; ++i) {
       error += std::pow(found[i] - double{real[i]}, 2);
       power += std::pow(double{real[i]} - mean, 2);
     }
@@ -66,12 +66,10 @@ double worst_error(const std::vector<double>& found, const std::vector<float>& r
   return worst;
 }
 
-/// Pairs half a head apart; tied; biases.
-class QuantisedLlama : public testing::TestWithParam<std::tuple<bool, bool, bool>> {
+class QuantisedLlama : public testing::TestWithParam<TinyLlama::Form> {
  protected:
   void SetUp() override {
-    const auto [interleaved, tied, bias] = GetParam();
-    path_ = TinyLlama::write(directory_.path("llama.safetensors"), interleaved, tied, bias);
+    path_ = TinyLlama::write(directory_.path("llama.safetensors"), GetParam());
     real_ = TinyLlama::load(path_);
     llama_ = quantise(real_, TinyLlama::texts(4, 20), wide_stream());
   }
@@ -104,6 +102,7 @@ TEST_P(QuantisedLlama, MovesOutliersOfKeysAndValuesToWhatReadsThem) {
   for (FloatLlamaBlock& block : spoilt.blocks) {
     // The first pair of the first head: keys 30 times as large, queries as much smaller.
     for (const std::size_t channel : {std::size_t{0}, std::size_t{1}}) {
+      if (real_.shape.head_norms) break;  // see BalancesTheNormsOfHeads
       scale_output(block.key, channel, 30.0F);
       for (std::size_t h = 0; h < group; ++h) {
         scale_output(block.query, h * width + channel, 1.0F / 30.0F);
@@ -123,6 +122,36 @@ TEST_P(QuantisedLlama, MovesOutliersOfKeysAndValuesToWhatReadsThem) {
   const IntegerLlama found = quantise(spoilt, TinyLlama::texts(4, 20), wide_stream());
   EXPECT_LT(worst_error(integer_logits(found, text), expected),
             1.5 * worst_error(integer_logits(llama_, text), expected));
+}
+
+// The same of norms whose weights all heads share: a pair of 16 features is an exception.
+TEST(LlamaQuantiser, BalancesTheNormsOfHeads) {
+  test::Random random(4);
+  for (int round = 0; round < 5; ++round) {
+    LlamaShape shape = test::random_llama_shape(random);
+    shape.head_norms = true;
+    shape.head_width = 16;
+    const LlamaCheckpoint real = test::random_llama_checkpoint(random, shape);
+    LlamaCheckpoint spoilt = real;
+    for (FloatLlamaBlock& block : spoilt.blocks) {
+      for (const std::size_t channel : {std::size_t{6}, std::size_t{7}}) {
+        block.key_norm[channel] *= 50.0F;
+        block.query_norm[channel] /= 50.0F;
+      }
+    }
+    std::vector<Text> texts;
+    for (int i = 0; i < 4; ++i) {
+      texts.push_back(test::random_tokens<std::int32_t>(random, 20, shape.vocabulary));
+    }
+    const std::vector<float> expected = llama_logits(real, texts[0]);
+    const std::vector<float> same = llama_logits(spoilt, texts[0]);
+    for (std::size_t i = 0; i < same.size(); ++i) ASSERT_NEAR(same[i], expected[i], 1e-2) << round;
+    const auto error = [&](const LlamaCheckpoint& of) {
+      return worst_error(integer_logits(quantise(of, texts, wide_stream()), texts[0]), expected,
+                         shape.vocabulary);
+    };
+    EXPECT_LT(error(spoilt), 1.5 * error(real)) << round;
+  }
 }
 
 // A file of before contexts had scales of each row.
@@ -272,16 +301,20 @@ TEST(GroupedLlama, RefusesInputsThatAreNoWholeGroups) {
       "small: attn.proj: 40 inputs, expected a multiple of 32 for weights in groups");
 }
 
-INSTANTIATE_TEST_SUITE_P(Llamas, QuantisedLlama,
-                         testing::Values(std::tuple(true, true, false),
-                                         std::tuple(false, true, true),
-                                         std::tuple(true, false, true)));
+INSTANTIATE_TEST_SUITE_P(
+    Llamas, QuantisedLlama,
+    testing::Values(TinyLlama::Form{true, true, false}, TinyLlama::Form{false, true, true},
+                    TinyLlama::Form{true, false, true}, TinyLlama::Form{false, true, false, true},
+                    TinyLlama::Form{false, true, false, false, 4, {0.7, 0.01}},
+                    TinyLlama::Form{true, false, true, true, 5, {0.3, 0.2}},
+                    TinyLlama::Form{false, true, false, false, 0, {}, "tanh", 5.5},
+                    TinyLlama::Form{true, false, false, true, 0, {}, "erf", 0.5}));
 
 TEST(LlamaCheckpoint, OfPairsHalfAHeadApartIsThatOfNeighbours) {
   // The same numbers, read as one form and as the other: another network.
   const TempDirectory directory;
   const LlamaCheckpoint near = TinyLlama::load(TinyLlama::write(directory.path("a.safetensors")));
-  LlamaCheckpoint far = TinyLlama::load(TinyLlama::write(directory.path("b.safetensors"), false));
+  LlamaCheckpoint far = TinyLlama::load(TinyLlama::write(directory.path("b.safetensors"), {false}));
   EXPECT_NE(near.blocks[0].query.weight, far.blocks[0].query.weight);
   EXPECT_EQ(near.blocks[0].value.weight, far.blocks[0].value.weight);
   // Heads of four features: 0, 2, 1, 3.
@@ -349,6 +382,44 @@ TEST(LlamaQuantiser, RefusesWhatItCannotUse) {
           "node 'blocks.0.attn.key_rope': the base is not that of the block after it");
   refuses([](SpoiltNetwork& n) { n.node("blocks.0.attn.context")["attributes"]["kv_heads"] = 3; },
           "attribute 'kv_heads': 3, expected a divisor of 8");
+  refuses([](SpoiltNetwork& n) { n.attributes("blocks.0.attn.context")["window"] = 5; },
+          "node 'blocks.0.attn.context': attribute 'window' is not that of the block after it");
+  refuses(
+      [](SpoiltNetwork& n) {
+        n.attributes("blocks.1.attn.key_rope")["frequencies"] = {1, .1, .2};
+      },
+      "attribute 'frequencies': found 3, expected 2, one for each pair of a head");
+  refuses(
+      [](SpoiltNetwork& n) {
+        n.attributes("blocks.1.attn.key_rope")["frequencies"] = {1, 5};
+      },
+      "attribute 'frequencies': found [1,5], expected numbers from 0 to 4");
+  refuses(
+      [](SpoiltNetwork& n) {
+        n.attributes("blocks.1.attn.key_rope")["frequencies"] = {1, .1};
+      },
+      "attribute 'frequencies' is not that of the block after it");
+  refuses([](SpoiltNetwork& n) { n.attributes("blocks.1.norm1")["heads"] = 1; },
+          "node 'blocks.1.norm1': attribute 'heads': expected of queries and keys alone");
+  refuses([](SpoiltNetwork& n) { n.attributes("blocks.1.norm1")["heads"] = 3; },
+          "columns that 3 heads divide");
+  refuses(
+      [](SpoiltNetwork& n) {
+        n.node("blocks.0.mlp.activation")["op"] = "gelu";
+        n.attributes("blocks.0.mlp.activation")["form"] = "tanh";
+      },
+      "node 'blocks.0.mlp.activation': the activation is not that of the block after it");
+  TinyLlama::Form form;
+  form.head_norms = true;
+  form.gelu = "erf";
+  TinyLlama::write(path, form);
+  refuses([](SpoiltNetwork& n) { n.attributes("blocks.1.attn.query_norm")["heads"] = 4; },
+          "input 'weight' (blocks.1.attn.query_norm.weight): shape is [4], expected [8]");
+  refuses([](SpoiltNetwork& n) { n.attributes("blocks.0.mlp.activation")["form"] = "tanh"; },
+          "attribute 'form': is not that of the other gates");
+  refuses(
+      [](SpoiltNetwork& n) { n.node("blocks.0.attn.key_rope")["inputs"][0] = "blocks.0.attn.key"; },
+      "node 'blocks.0.attn.key_rope': whether a norm is before it is not that of the block");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class MxLlama : public testing::Test {
 
   TempDirectory directory_;
   LlamaCheckpoint real_ =
-      TinyLlama::load(TinyLlama::write(directory_.path("llama.safetensors"), true, false, true));
+      TinyLlama::load(TinyLlama::write(directory_.path("llama.safetensors"), {true, false, true}));
 };
 
 // Weights that are MXFP4 already, at the largest element that sets an output's scale.

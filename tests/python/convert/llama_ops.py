@@ -12,17 +12,19 @@ from systole_convert.graph import Node
 
 
 def rms_norm(node: Node, x: list[Any], _: int) -> Any:
-    """Zhang and Sennrich, arXiv 1910.07467."""
-    return x[0] / np.sqrt((x[0] ** 2).mean(-1, keepdims=True) + node.attributes["epsilon"]) * x[1]
+    """Zhang and Sennrich, arXiv 1910.07467; of each head by itself."""
+    y = x[0].reshape(x[0].shape[0], node.attributes.get("heads", 1), -1)
+    y = y / np.sqrt((y**2).mean(-1, keepdims=True) + node.attributes["epsilon"]) * x[1]
+    return y.reshape(x[0].shape)
 
 
 def rope(node: Node, x: list[Any], tokens: int) -> Any:
-    """Su et al., arXiv 2104.09864: pairs of a head turn by position x base^(-2 i / width)."""
+    """Su et al., arXiv 2104.09864: pairs of a head turn by position x frequency."""
     heads = node.attributes["heads"]
     width = x[0].shape[1] // heads
-    angle = np.arange(tokens)[:, None, None] * node.attributes["base"] ** (
-        -np.arange(width // 2) * 2 / width
-    )
+    plain = node.attributes["base"] ** (-np.arange(width // 2) * 2 / width)
+    frequencies = np.array(node.attributes.get("frequencies", plain))
+    angle = np.arange(tokens)[:, None, None] * frequencies
     y = x[0].reshape(tokens, heads, width).copy()
     if node.attributes["interleaved"]:
         first, second = y[..., 0::2].copy(), y[..., 1::2].copy()
@@ -48,7 +50,10 @@ def attention(node: Node, x: list[Any], tokens: int) -> Any:
         part.reshape(tokens, kv, width).swapaxes(0, 1).repeat(heads // kv, 0) for part in x[1:3]
     )
     scores = q @ k.swapaxes(1, 2) / math.sqrt(width)
-    scores = np.where(np.tril(np.ones((tokens, tokens), bool)), scores, -np.inf)
+    seen = np.tril(np.ones((tokens, tokens), bool))
+    if "window" in node.attributes:
+        seen &= ~np.tril(seen, -node.attributes["window"])
+    scores = np.where(seen, scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
     return (
         (shares / shares.sum(-1, keepdims=True) @ v).swapaxes(0, 1).reshape(tokens, heads * width)
@@ -59,6 +64,7 @@ OPS = evaluate._OPS | {
     "rms_norm": rms_norm,
     "rope": rope,
     "attention": attention,
+    "scale": lambda node, x, tokens: node.attributes["factor"] * x[0],
     "silu": lambda node, x, tokens: x[0] / (1 + np.exp(-x[0])),
     "multiply": lambda node, x, tokens: x[0] * x[1],
 }

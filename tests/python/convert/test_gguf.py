@@ -137,6 +137,17 @@ def test_values_of_every_type(version: int, tmp_path: Path) -> None:
     net.write(tmp_path / "n.safetensors")
 
 
+def test_scaled_rope(tmp_path: Path) -> None:
+    """Llama 3.1 has a factor for each pair."""
+    file = Gguf()
+    file.tensors["rope_freqs.weight"] = [F32, [4], struct.pack("<4f", 1, 2, 4, 8), None]
+    file.pairs.update({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 2.0})
+    rope = next(n for n in read(file.write(tmp_path / "m.gguf"), "m").nodes if n.op == "rope")
+    plain = [1e4 ** (-2 * i / 8) for i in range(4)]
+    expected = [f / factor for f, factor in zip(plain, (2, 4, 8, 16), strict=True)]
+    assert rope.attributes["frequencies"] == pytest.approx(expected)
+
+
 def test_qwen_turns_halves(tmp_path: Path) -> None:
     net = read(Gguf("qwen2").write(tmp_path / "m.gguf"), "m")
     assert next(node for node in net.nodes if node.op == "rope").attributes["interleaved"] is False
@@ -213,7 +224,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("heads do not divide", changed(**{"attention.head_count": 5}), "5 heads do not divide the width 32"),
     ("KV heads do not divide", changed(**{"attention.head_count_kv": 3}), "3 KV heads do not divide 4 heads"),
     ("width is text", changed(embedding_length="32"), "'llama.embedding_length': found '32'"),
-    ("experts", changed(expert_count=8), "scaled RoPE or experts: expected neither"),
+    ("experts", changed(expert_count=8), "experts: expected none"),
+    ("scaling of RoPE", changed(**{"rope.scaling.type": "yarn"}), "'llama.rope.scaling.type': found 'yarn', expected none, linear"),
+    ("factor of RoPE", changed(**{"rope.scaling.type": "linear"}), "'llama.rope.scaling.factor': found None"),
     ("epsilon is NaN", changed(**{"attention.layer_norm_rms_epsilon": float("nan")}), "layer_norm_rms_epsilon': found nan"),
     ("alignment", lambda f: f.pairs.update({"general.alignment": 3}), "'general.alignment': found 3"),
     ("alignment is zero", lambda f: f.pairs.update({"general.alignment": 0}), "'general.alignment': found 0"),
@@ -229,7 +242,8 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("overlap", tensor(Q, 3, 0), "its data overlap another's"),
     ("stray tensor", lambda f: f.tensors.update(odd=[F32, [1], b"\0" * 4, None]), "tensor 'odd': no part of the network"),
     ("tensor missing", lambda f: f.tensors.pop("output_norm.weight"), "tensor 'output_norm.weight': missing"),
-    ("scaled RoPE", lambda f: f.tensors.update({"rope_freqs.weight": [F32, [1], b"\0" * 4, None]}), "scaled RoPE"),
+    ("factors of RoPE", lambda f: f.tensors.update({"rope_freqs.weight": [F32, [4], b"\0" * 16, None]}), "expected positive numbers"),
+    ("more factors of RoPE", lambda f: f.tensors.update({"rope_freqs.weight": [F32, [5], b"\0" * 20, None]}), "shape is [5], expected [4]"),
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from systole_convert import decoders
+from systole_convert import evaluate as evaluate_module
 from systole_convert.__main__ import read
 from systole_convert.errors import ConvertError
 from systole_convert.evaluate import evaluate
 from systole_convert.graph import Network
+from systole_convert.strict_json import Config
 from systole_convert.tensor_file import TensorFile
 
-from . import folders
+from . import folders, llama_ops
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden/text_heads"
 IDS = np.array([3, 17, 0, 29, 5])
@@ -214,58 +218,133 @@ def test_gpt2_head(tmp_path: Path) -> None:
     assert outputs(net).shape == (5, folders.WORDS) and np.ptp(outputs(net), axis=1).max() < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("kind", "make", "config", "lacks"),
-    [
-        ("llama", {}, {}, None),
-        ("mistral", {}, {"sliding_window": None}, None),
-        ("qwen2", {"biases": True}, {}, None),
-        ("qwen3", {"head_norms": True}, {"head_dim": 8}, "head_rms_norm"),
-        ("gemma", {"head": False}, {}, "scale"),
-    ],
-)
-def test_decoders_run_or_are_graphs(
-    kind: str,
-    make: dict[str, Any],
-    config: dict[str, Any],
-    lacks: str | None,
-    tmp_path: Path,
-    program: str,
-) -> None:
-    net = of_folder(
-        folders.folder(
-            tmp_path / kind, folders.llama_config(kind, **config), folders.llama_tensors(**make)
-        )
-    )
-    ops = [node.op for node in net.nodes]
-    assert ops.count("rope") == 2 * folders.LAYERS and ops.count("attention") == folders.LAYERS
-    assert ("head_rms_norm" in ops) == (kind == "qwen3")
-    attention = next(node for node in net.nodes if node.op == "attention")
-    assert attention.attributes == {"heads": 2, "causal": True, "kv_heads": 1}
-    path = tmp_path / "n.safetensors"
-    net.write(path)
-    done = subprocess.run(
-        [program, "model", str(path)], capture_output=True, text=True, check=False
-    )
-    if lacks is None:
-        assert done.returncode == 0 and "rope" in done.stdout
-        return
-    assert done.returncode == 2
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64}  # fmt: skip
+LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 5e5}
+
+
+def test_scaled_rope() -> None:
+    """Llama 3.1's rule as its authors wrote it, by wavelengths."""
+
+    def rule(frequency: float) -> float:
+        wavelength = 2 * math.pi / frequency
+        if wavelength < 64 / 4.0:
+            return frequency
+        if wavelength > 64 / 1.0:
+            return frequency / 8.0
+        smooth = (64 / wavelength - 1.0) / (4.0 - 1.0)
+        return (1 - smooth) * frequency / 8.0 + smooth * frequency
+
+    def found(**values: Any) -> tuple[float, ...]:
+        base, scaling = decoders.rope_of(Config("here", values))
+        return decoders.scaled_frequencies(scaling, 16, base)
+
+    plain = [500.0 ** (-2 * i / 16) for i in range(8)]
+    expected = [rule(frequency) for frequency in plain]
+    assert len({round(e / p, 6) for e, p in zip(expected, plain, strict=True)}) > 2
+    assert found(rope_theta=500.0, rope_scaling=LLAMA3) == pytest.approx(expected, rel=1e-12)
+    quarter = {"type": "linear", "factor": 4.0}
+    assert found(rope_theta=500.0, rope_scaling=quarter) == pytest.approx([p / 4 for p in plain])
     assert (
-        f"op '{lacks}' is not supported, expected embedding" in done.stderr
-        and done.stderr.count("\n") == 1
+        found() == found(rope_scaling=None) == found(rope_parameters={"rope_type": "default"}) == ()
     )
+    wrongs: list[tuple[Any, str]] = [
+        ([1.0], "'rope_scaling': expected an object"),
+        ({"type": "yarn"}, "'type': found 'yarn', expected default, linear, llama3"),
+        (LLAMA3 | {"low_freq_factor": 5.0}, "'high_freq_factor': 4.0, expected more than 5.0"),
+        (LLAMA3 | {"original_max_position_embeddings": None}, "'original_max_position_embeddings'"),
+    ]
+    for wrong, error in wrongs:
+        with pytest.raises(ConvertError, match=error):
+            found(rope_scaling=wrong)
 
 
-def test_tokeniser_of_a_folder(tmp_path: Path) -> None:
+def letters() -> dict[str, Any]:
+    """A tokeniser whose words are letters."""
     words = ["<end>", *(chr(97 + i) for i in range(folders.WORDS - 1))]
     digits = {"type": "Digits", "individual_digits": True}
     level = {"type": "ByteLevel", "add_prefix_space": False}
-    document: dict[str, Any] = {
+    return {
         "model": {"type": "BPE", "vocab": {w: i for i, w in enumerate(words) if i}, "merges": []},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [digits, level]},
         "added_tokens": [{"id": 0, "content": "<end>"}],
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "config"),
+    [
+        ("llama", {}, {}),
+        ("llama", {}, {"rope_scaling": LLAMA3}),
+        ("llama", {}, {"rope_parameters": LINEAR}),
+        ("mistral", {}, {"sliding_window": None}),
+        ("mistral", {}, {"sliding_window": 3}),
+        ("qwen2", {"biases": True}, {}),
+        ("qwen3", {"head_norms": True}, {"head_dim": 8}),
+        ("gemma", {"head": False}, {}),
+        ("gemma", {"head": False}, {"hidden_activation": "gelu"}),
+    ],
+)
+def test_decoders_are_what_numpy_says(
+    kind: str,
+    make: dict[str, Any],
+    config: dict[str, Any],
+    tmp_path: Path,
+    program: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In float32, and nearly so in integers on the simulated machine."""
+    path = folders.folder(
+        tmp_path / kind, folders.llama_config(kind, **config), folders.llama_tensors(**make)
+    )
+    (path / "tokenizer.json").write_text(json.dumps(letters()))
+    net = of_folder(path)
+    ops = [node.op for node in net.nodes]
+    assert ops.count("rope") == 2 * folders.LAYERS and ops.count("attention") == folders.LAYERS
+    norms = [node for node in net.nodes if node.op == "rms_norm" and "heads" in node.attributes]
+    assert len(norms) == (2 * folders.LAYERS if kind == "qwen3" else 0)
+    attention = next(node for node in net.nodes if node.op == "attention")
+    window = {"window": 3} if config.get("sliding_window") else {}
+    assert attention.attributes == {"heads": 2, "causal": True, "kv_heads": 1, **window}
+
+    monkeypatch.setattr(evaluate_module, "_OPS", llama_ops.OPS)
+    ids = np.random.default_rng(3).integers(1, 27, folders.POSITIONS)
+
+    def bits() -> float:
+        logits = evaluate(net, {"input_ids": ids})[:-1]
+        logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        return float(-logs[np.arange(len(ids) - 1), ids[1:]].mean() / math.log(2))
+
+    real, integer, text = tmp_path / "n.safetensors", tmp_path / "i.int8.safetensors", tmp_path / "t"
+    net.write(real)
+    text.write_text("".join(chr(96 + i) for i in ids))
+    done = subprocess.run([program, "model", str(real)], capture_output=True, text=True, check=True)
+    assert "rope" in done.stdout
+    subprocess.run(
+        [program, "quantise", str(real), "-c", str(text), "-o", str(integer)], check=True
+    )
+    found = json.loads(
+        subprocess.run([program, "generate", "--model", str(integer), "--evaluate", "64", "--text", str(text),
+                        "--checkpoint", str(real), "--json"], capture_output=True, text=True, check=True).stdout
+    )  # fmt: skip
+    expected = bits()
+    assert found["tokens"] == len(ids) - 1
+    assert found["float32_bits_per_token"] == pytest.approx(expected, rel=1e-5)
+    assert found["bits_per_token"] == pytest.approx(expected, rel=0.02)
+    # What a family adds makes a difference.
+    for name, instead in (("frequencies", None), ("window", None), ("factor", 1.0)):
+        nodes = [node for node in net.nodes if name in node.attributes]
+        for node in nodes:
+            del node.attributes[name]
+            if instead is not None:
+                node.attributes[name] = instead
+        assert not nodes or abs(bits() - expected) > 1e-4 * expected, name
+
+
+def test_tokeniser_of_a_folder(tmp_path: Path) -> None:
+    document = letters()
+    words = ["<end>", *document["model"]["vocab"]]
+    level = document["pre_tokenizer"]["pretokenizers"][1]
     path = folders.folder(tmp_path / "m", folders.llama_config("llama"), folders.llama_tensors())
     file = path / "tokenizer.json"
     file.write_text(json.dumps(document))

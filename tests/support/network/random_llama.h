@@ -27,6 +27,8 @@ inline model::LlamaShape random_llama_shape(Random& random) {
   shape.rope_base = 100;
   shape.qkv_bias = random() % 2 == 0;
   shape.tied = random() % 2 == 0;
+  shape.gelu = random() % 3 == 0;
+  shape.head_norms = random() % 3 == 0;
   return shape;
 }
 
@@ -50,6 +52,7 @@ inline model::LlamaCheckpoint random_llama_checkpoint(Random& random,
   llama.shape = shape;
   llama.norm_epsilon = 1e-5;
   llama.word = values(std::size_t{shape.vocabulary} * shape.width, 1.0);
+  if (shape.gelu) llama.word_factor = 3.0;
   for (std::uint32_t i = 0; i < shape.layers; ++i) {
     model::FloatLlamaBlock block;
     block.norm1 = values(shape.width, 0.1, 1.0);
@@ -57,6 +60,10 @@ inline model::LlamaCheckpoint random_llama_checkpoint(Random& random,
     block.query = linear(shape.width, shape.query_width(), 1.5, shape.qkv_bias);
     block.key = linear(shape.width, shape.kv_width(), 1.5, shape.qkv_bias);
     block.value = linear(shape.width, shape.kv_width(), 1.0, shape.qkv_bias);
+    if (shape.head_norms) {
+      block.query_norm = values(shape.head_width, 0.2, 1.2);
+      block.key_norm = values(shape.head_width, 0.2, 1.2);
+    }
     block.proj = linear(shape.query_width(), shape.width, 0.5, false);
     block.gate = linear(shape.width, shape.hidden, 2.0, false);
     block.up = linear(shape.width, shape.hidden, 2.0, false);

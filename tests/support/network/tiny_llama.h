@@ -21,12 +21,21 @@ class TinyLlama {
   static constexpr std::uint32_t kWidth = 32, kHeads = 8, kKvHeads = 2, kHeadWidth = 4,
                                  kHidden = 64, kVocabulary = 64, kPositions = 50, kLayers = 2;
 
-  /// `interleaved`: neighbouring features turn, else those half a head apart; `tied`: logits by the
-  /// table of words; `bias`: of queries, keys and values.
-  static std::string write(const std::string& path, bool interleaved = true, bool tied = true,
-                           bool bias = false, const std::string& tokeniser = "") {
-    return TinyLlama(interleaved, tied, bias, tokeniser).write_to(path);
+  struct Form {
+    bool interleaved = true;  ///< neighbouring features turn, else those half a head apart
+    bool tied = true;         ///< logits by the table of words
+    bool bias = false;        ///< of queries, keys and values
+    bool head_norms = false;
+    std::uint32_t window = 0;
+    std::vector<double> frequencies = {};
+    std::string gelu = {};     ///< form of it in place of SiLU
+    double word_factor = 1.0;  ///< of rows of the table of words
+  };
+  static std::string write(const std::string& path, const Form& form,
+                           const std::string& tokeniser = "") {
+    return TinyLlama(form, tokeniser).write_to(path);
   }
+  static std::string write(const std::string& path) { return write(path, Form()); }
   static model::LlamaCheckpoint load(const std::string& path) {
     return model::read_llama_checkpoint(model::NetworkFile(model::Safetensors::open(path)));
   }
@@ -45,8 +54,7 @@ class TinyLlama {
  private:
   using Value = model::NetworkWriter::Value;
 
-  TinyLlama(bool interleaved, bool tied, bool bias, const std::string& tokeniser)
-      : interleaved_(interleaved), tied_(tied), bias_(bias) {
+  TinyLlama(const Form& form, const std::string& tokeniser) : form_(form) {
     writer_.set_architecture({{"family", "llama"}});
     if (!tokeniser.empty()) writer_.set_tokeniser(tokeniser);
   }
@@ -78,34 +86,48 @@ class TinyLlama {
   }
   std::string rotated(const std::string& name, const std::string& x, std::uint32_t heads) {
     const std::uint32_t width = heads * kHeadWidth;
-    return writer_.node(name + "_rope", "rope", {linear(name, x, width, kWidth, 1.5, bias_)},
-                        value(width),
-                        {{"heads", heads},
-                         {"base", 1000.0},
-                         {"interleaved", interleaved_},
-                         {"positions", kPositions}});
+    std::string all = linear(name, x, width, kWidth, 1.5, form_.bias);
+    if (form_.head_norms) {
+      const std::string weight = constant(name + "_norm.weight", {kHeadWidth}, 0.4, 1.5);
+      all = writer_.node(name + "_norm", "rms_norm", {all, weight}, value(width),
+                         {{"epsilon", 1e-5}, {"heads", heads}});
+    }
+    nlohmann::ordered_json attributes = {{"heads", heads},
+                                         {"base", 1000.0},
+                                         {"interleaved", form_.interleaved},
+                                         {"positions", kPositions}};
+    if (!form_.frequencies.empty()) attributes["frequencies"] = form_.frequencies;
+    return writer_.node(name + "_rope", "rope", {all}, value(width), attributes);
   }
 
   std::string write_to(const std::string& path) {
     const std::string ids = writer_.input("input_ids", {"i64", {model::kTokens}});
     const std::string table = constant("word.table", {kVocabulary, kWidth}, 1.0);
     std::string x = writer_.node("word", "embedding", {ids, table}, value(kWidth));
+    if (form_.word_factor != 1.0) {
+      x = writer_.node("scaled", "scale", {x}, value(kWidth), {{"factor", form_.word_factor}});
+    }
     for (std::uint32_t i = 0; i < kLayers; ++i) {
       const std::string p = "blocks." + std::to_string(i) + ".";
       const std::string in = norm(p + "norm1", x);
       const std::string query = rotated(p + "attn.query", in, kHeads);
       const std::string key = rotated(p + "attn.key", in, kKvHeads);
       const std::string values =
-          linear(p + "attn.value", in, kKvHeads * kHeadWidth, kWidth, 1.0, bias_);
-      const std::string context = writer_.node(
-          p + "attn.context", "attention", {query, key, values}, value(kHeads * kHeadWidth),
-          {{"heads", kHeads}, {"causal", true}, {"kv_heads", kKvHeads}});
+          linear(p + "attn.value", in, kKvHeads * kHeadWidth, kWidth, 1.0, form_.bias);
+      nlohmann::ordered_json attributes = {
+          {"heads", kHeads}, {"causal", true}, {"kv_heads", kKvHeads}};
+      if (form_.window != 0) attributes["window"] = form_.window;
+      const std::string context =
+          writer_.node(p + "attn.context", "attention", {query, key, values},
+                       value(kHeads * kHeadWidth), attributes);
       x = writer_.node(p + "attn.residual", "add",
                        {x, linear(p + "attn.proj", context, kWidth, kWidth, 0.5)}, value(kWidth));
       const std::string middle = norm(p + "norm2", x);
       const std::string gate =
-          writer_.node(p + "mlp.activation", "silu",
-                       {linear(p + "mlp.gate", middle, kHidden, kWidth, 2.0)}, value(kHidden));
+          writer_.node(p + "mlp.activation", form_.gelu.empty() ? "silu" : "gelu",
+                       {linear(p + "mlp.gate", middle, kHidden, kWidth, 2.0)}, value(kHidden),
+                       form_.gelu.empty() ? nlohmann::ordered_json::object()
+                                          : nlohmann::ordered_json{{"form", form_.gelu}});
       const std::string product =
           writer_.node(p + "mlp.product", "multiply",
                        {gate, linear(p + "mlp.up", middle, kHidden, kWidth, 2.0)}, value(kHidden));
@@ -113,7 +135,7 @@ class TinyLlama {
                        {x, linear(p + "mlp.down", product, kWidth, kHidden, 0.3)}, value(kWidth));
     }
     x = norm("norm", x);
-    if (tied_) {
+    if (form_.tied) {
       x = writer_.node("logits", "linear", {x, table}, value(kVocabulary));
     } else {
       x = linear("logits", x, kVocabulary, kWidth, 2.0);
@@ -124,7 +146,7 @@ class TinyLlama {
 
   model::NetworkWriter writer_{"tiny-llama", "seeded"};
   std::mt19937 engine_{11};
-  bool interleaved_, tied_, bias_;
+  const Form form_;
 };
 
 }  // namespace systole::test

@@ -185,9 +185,11 @@ class GptOracle {
     if (!is_llama()) return x;
     Vector y(x.size());
     for (std::size_t i = 0; i < x.size(); i += 2) {
-      const double pair = static_cast<double>(i % head_) / static_cast<double>(head_);
-      const double angle =
-          static_cast<double>(position_) * std::pow(gpt_.shape.llama->rope_base, -pair);
+      const std::vector<double>& scaled = gpt_.shape.llama->rope_frequencies;
+      const double feature = static_cast<double>(i % head_) / static_cast<double>(head_);
+      const double angle = static_cast<double>(position_) *
+                           (scaled.empty() ? std::pow(gpt_.shape.llama->rope_base, -feature)
+                                           : scaled[i % head_ / 2]);
       const Half cosine = hw::to_half(std::cos(angle)), sine = hw::to_half(std::sin(angle));
       y[i] = hw::half_sub(hw::half_mul(x[i], cosine), hw::half_mul(x[i + 1], sine));
       y[i + 1] = hw::half_add(hw::half_mul(x[i + 1], cosine), hw::half_mul(x[i], sine));

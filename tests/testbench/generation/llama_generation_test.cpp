@@ -173,7 +173,7 @@ TEST(LlamaProgram, GoesFromANetworkToText) {
   const std::string real = directory.path("l.safetensors"), ids = directory.path("ids.safetensors"),
                     text = directory.path("text.txt"),
                     integer = directory.path("l.int8.safetensors");
-  TinyLlama::write(real, true, true, false, tiny_tokeniser());
+  TinyLlama::write(real, {}, tiny_tokeniser());
   directory.write("text.txt", "ABCDabcd<|seven|>XYZefghijkl0123456AFHKOPQS[]^_`");
   output_of({"quantise", real, "-c", text, "-o", integer});
   const nlohmann::json document =

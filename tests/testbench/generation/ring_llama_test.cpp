@@ -23,10 +23,20 @@ using test::one_of;
 using Vector = std::vector<Half>;
 using TokenIds = std::vector<std::uint32_t>;
 
+/// One that a ring can run; of some RoPE is scaled.
+model::LlamaShape ring_llama_shape(test::Random& random) {
+  model::LlamaShape shape = test::random_llama_shape(random);
+  shape.gelu = shape.head_norms = false;
+  if (random() % 2 == 0) return shape;
+  for (std::uint32_t i = 0; i < shape.head_width / 2; ++i) {
+    shape.rope_frequencies.push_back(1.0 / between(random, 1, 1000));
+  }
+  return shape;
+}
+
 /// Weights that make a difference, and a word whose squares no half holds.
 model::Gpt random_llama(test::Random& random) {
-  model::Gpt gpt =
-      model::seeded_gpt("llama", model::GptShape(test::random_llama_shape(random)), random());
+  model::Gpt gpt = model::seeded_gpt("llama", model::GptShape(ring_llama_shape(random)), random());
   gpt.norm_epsilon = random() % 2 == 0 ? 1e-5 : 1e-6;
   for (model::GptLayer& layer : gpt.layers) {
     for (auto* linear : {&layer.query, &layer.key, &layer.value, &layer.gate, &layer.fc1}) {
@@ -200,7 +210,7 @@ TEST(RingLlama, IsNearFloat32OnACheckpoint) {
   const TempDirectory directory;
   for (const bool tied : {true, false}) {
     const std::string path =
-        test::TinyLlama::write(directory.path("llama.safetensors"), true, tied, !tied);
+        test::TinyLlama::write(directory.path("llama.safetensors"), {true, tied, !tied});
     RingText text = load_ring_text(path, true);
     const model::LlamaCheckpoint real = test::TinyLlama::load(path);
     EXPECT_FALSE(text.tokeniser);

@@ -161,7 +161,7 @@ TEST(Speculation, RefusesADraftOfAnotherVocabulary) {
   test::TinyLlama::write(real);
   output_of({"quantise", real, "-c", ids, "-o", one});
   test::TinyLlama::write(
-      real, true, true, false,
+      real, {},
       R"({"kind":"byte_pairs","digits_alone":true,"tokens":["a","b"],"merges":[],"control":[]})");
   output_of({"quantise", real, "-c", ids, "-o", other});
   const Words same = {"generate", "--model", one, "--draft", one, "--input-tokens", "3", "-n", "5"};
