@@ -50,8 +50,7 @@ class LlamaMlps {
     View factor = up, second = activated;
     unsigned shift = block.product_shift;
     if (share) {
-      // Of the bits that it drops, as many as a share has are left to the share's product.
-      const unsigned first = shift - std::min(shift, kShareFractionBits);
+      const unsigned first = before_share(shift);
       factor = builder_.stage(name, up, multiply(first, kLlamaProductBits), hw::DType::kS32,
                               {{}, activated});
       shift += kShareFractionBits - first;

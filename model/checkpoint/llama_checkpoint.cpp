@@ -49,20 +49,18 @@ class FloatLlamaReader {
     epsilon_ = epsilon;
   }
 
-  void gate(const NetworkNode& gate, const NetworkNode& activation, const NetworkNode& up,
-            const NetworkNode&, FloatLlamaBlock& block) {
-    if (activation.is("gelu")) {
-      const GeluForm form = activation.attributes.at("form").get<std::string>() == "tanh"
-                                ? GeluForm::kTanh
-                                : GeluForm::kErf;
-      if (gelu_.value_or(form) != form) {
-        file_.fail(activation, "attribute 'form': is not that of the other gates");
-      }
-      gelu_ = form;
+  void gated(const NetworkNode& activation, const NetworkNode&, const NetworkNode*,
+             FloatLlamaBlock&) {
+    if (!activation.is("gelu")) return;
+    const GeluForm form = activation.attributes.at("form").get<std::string>() == "tanh"
+                              ? GeluForm::kTanh
+                              : GeluForm::kErf;
+    if (gelu_.value_or(form) != form) {
+      file_.fail(activation, "attribute 'form': is not that of the other gates");
     }
-    linear(gate, block.gate);
-    linear(up, block.up);
+    gelu_ = form;
   }
+  void router(const NetworkNode& node, FloatLlamaBlock& block) const { linear(node, block.router); }
   static void attention(const NetworkNode&, FloatLlamaBlock&) {}
 
   void words(const NetworkNode& node, double factor, LlamaCheckpoint& llama) const {

@@ -17,6 +17,11 @@ struct LlamaLinear {
   std::vector<float> bias;    ///< [outputs], or empty
 };
 
+/// One of the MLPs of a block.
+struct FloatExpert {
+  LlamaLinear gate, up, down;
+};
+
 struct FloatLlamaBlock {
   std::vector<float> norm1, norm2;  ///< [width]
   /// Head after head; neighbouring features of queries and keys make a pair that RoPE turns.
@@ -24,6 +29,9 @@ struct FloatLlamaBlock {
   std::vector<float> query_norm,
       key_norm;  ///< [head width], or empty; of neighbouring features too
   LlamaLinear proj, gate, up, down;
+  /// Where the shape has experts, in place of `gate`, `up` and `down`.
+  LlamaLinear router;
+  std::vector<FloatExpert> experts;
 };
 
 /// Real-valued weights of a Llama, in float32: it has twice the precision of any published file.

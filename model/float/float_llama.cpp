@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <stdexcept>
 
 #include "model/float/float_functions.h"
@@ -30,7 +31,10 @@ class LlamaText {
   }
 
   void see(LlamaSite site, std::size_t layer, const Values& values) const {
-    if (observe_) observe_(site, layer, values.data(), tokens_, values.size() / tokens_);
+    see_rows(site, layer, values, tokens_);
+  }
+  void see_rows(LlamaSite site, std::size_t layer, const Values& values, std::size_t rows) const {
+    if (observe_) observe_(site, layer, values.data(), rows, values.size() / rows);
   }
 
   [[nodiscard]] Values linear(const Values& in, const LlamaLinear& layer) const {
@@ -43,8 +47,9 @@ class LlamaText {
   [[nodiscard]] Values product(const Values& in, const Values& weight, std::size_t inputs,
                                std::size_t outputs) const {
     const PackedMatrix<float> matrix(weight.data(), inputs, outputs, 1, inputs);
-    Values out(tokens_ * outputs);
-    matrix.multiply(in.data(), inputs, tokens_, out.data(), outputs);
+    const std::size_t rows = in.size() / inputs;
+    Values out(rows * outputs);
+    matrix.multiply(in.data(), inputs, rows, out.data(), outputs);
     return out;
   }
 
@@ -137,21 +142,73 @@ class LlamaText {
     add(x, linear(context, block.proj));
     see(LlamaSite::kStream, i, x);
     const Values mlp_in = norm(LlamaSite::kNorm2, i, x, block.norm2);
-    Values gate = linear(mlp_in, block.gate);
-    see(LlamaSite::kGate, i, gate);
-    for (float& g : gate) {
-      g = shape_.gelu ? gelu(g, llama_.gelu) : g / (1.0F + std::exp(-g));
+    if (shape_.experts == 0) {
+      add(x, mlp(i, mlp_in, tokens_, block.gate, block.up, block.down));
+      see(LlamaSite::kStream, i, x);
+      return;
     }
-    see(LlamaSite::kSilu, i, gate);
-    const Values up = linear(mlp_in, block.up);
-    see(LlamaSite::kUp, i, up);
-    for (std::size_t j = 0; j < up.size(); ++j) gate[j] *= up[j];
-    see(LlamaSite::kProduct, i, gate);
-    add(x, linear(gate, block.down));
-    see(LlamaSite::kStream, i, x);
+    const Values shares = routed(i, linear(mlp_in, block.router));
+    for (std::size_t e = 0; e < shape_.experts; ++e) add_expert(i, e, mlp_in, shares, x);
   }
 
  private:
+  Values mlp(std::size_t i, const Values& in, std::size_t rows, const LlamaLinear& gate_layer,
+             const LlamaLinear& up_layer, const LlamaLinear& down) const {
+    Values gate = linear(in, gate_layer);
+    see_rows(LlamaSite::kGate, i, gate, rows);
+    for (float& g : gate) {
+      g = shape_.gelu ? gelu(g, llama_.gelu) : g / (1.0F + std::exp(-g));
+    }
+    see_rows(LlamaSite::kSilu, i, gate, rows);
+    const Values up = linear(in, up_layer);
+    see_rows(LlamaSite::kUp, i, up, rows);
+    for (std::size_t j = 0; j < up.size(); ++j) gate[j] *= up[j];
+    see_rows(LlamaSite::kProduct, i, gate, rows);
+    return linear(gate, down);
+  }
+
+  /// The shares of the experts of each token: the softmax of the largest scores, of equal ones the
+  /// first.
+  [[nodiscard]] Values routed(std::size_t i, Values scores) const {
+    see(LlamaSite::kRouter, i, scores);
+    const std::size_t experts = shape_.experts;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      float* const row = &scores[t * experts];
+      std::vector<std::size_t> order(experts);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+      std::vector<std::uint8_t> keep(experts, 0);
+      for (std::size_t k = 0; k < shape_.active_experts; ++k) keep[order[k]] = 1;
+      softmax_row(row, experts, 1.0F, keep.data());
+    }
+    return scores;
+  }
+
+  /// Adds what an expert gives for the tokens that go to it.
+  void add_expert(std::size_t i, std::size_t e, const Values& in, const Values& shares,
+                  Values& x) const {
+    const std::size_t width = shape_.width;
+    std::vector<std::size_t> tokens;
+    Values rows;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      if (shares[t * shape_.experts + e] == 0) continue;
+      tokens.push_back(t);
+      const auto row = in.begin() + static_cast<std::ptrdiff_t>(t * width);
+      rows.insert(rows.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    }
+    if (tokens.empty()) return;
+    const FloatExpert& expert = llama_.blocks[i].experts[e];
+    const Values out = mlp(i, rows, tokens.size(), expert.gate, expert.up, expert.down);
+    for (std::size_t r = 0; r < tokens.size(); ++r) {
+      const float share = shares[tokens[r] * shape_.experts + e];
+      for (std::size_t c = 0; c < width; ++c) {
+        x[tokens[r] * width + c] += share * out[r * width + c];
+      }
+    }
+    see(LlamaSite::kStream, i, x);
+  }
+
   static void add(Values& to, const Values& from) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
   }

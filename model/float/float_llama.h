@@ -23,7 +23,8 @@ enum class LlamaSite {
   kGate,
   kSilu,  ///< or GELU
   kUp,
-  kProduct,  ///< input of `down`
+  kProduct,  ///< input of `down`; of an expert before its share
+  kRouter,
   kLogits,
 };
 

@@ -61,6 +61,11 @@ struct IntegerLlamaBlock {
 
 /// Of an expert's share of a token, u8: the host's result in steps of 2^-8.
 inline constexpr unsigned kShareFractionBits = 8;
+/// Bits that a product of a gate drops before its expert's share: of those that it drops in all, as
+/// many as a share has are left to the share's product.
+constexpr unsigned before_share(unsigned product_shift) {
+  return product_shift - (product_shift < kShareFractionBits ? product_shift : kShareFractionBits);
+}
 
 /// A Llama whose every constant is an integer. The residual stream has one scale throughout.
 /// Linear layers without a bias have an empty one.

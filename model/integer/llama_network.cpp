@@ -2,6 +2,7 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -161,22 +162,52 @@ class LlamaWriter {
     const std::string stream = add(prefix + "attn.residual", x,
                                    linear(prefix + "attn.proj", block.proj, projected, "s32"));
     const std::string mlp_in = norm(prefix + "norm2", block.norm2, stream);
-    const std::string gate = linear(prefix + "mlp.gate", block.gate, mlp_in, "s16");
+    const std::string mlp = prefix + "mlp.";
+    if (shape_.experts == 0) {
+      const std::string product =
+          gated(mlp, block, block.gate, block.up, mlp_in, block.product_shift);
+      return add(
+          mlp + "residual", stream,
+          linear(mlp + "down", block.down, codes(mlp + "product", product, shape_.hidden), "s32"));
+    }
+    const std::string scores =
+        linear(mlp + "router", block.router,
+               weight(mlp + "router.weight", shape_.experts, shape_.width, block.router.weight),
+               mlp_in, "s16", block.router_scale);
+    const std::string shares =
+        writer_.node(mlp + "shares", "route", {scores}, value("u8", shape_.experts),
+                     {{"active", shape_.active_experts}});
+    const unsigned first = before_share(block.product_shift);
+    std::string sum = stream;
+    for (std::size_t i = 0; i < block.experts.size(); ++i) {
+      const IntegerExpert& expert = block.experts[i];
+      const std::string name = mlp + "expert" + std::to_string(i) + ".";
+      const std::string product = gated(name, block, expert.gate, expert.up, mlp_in, first);
+      const std::string weighed = writer_.node(
+          name + "share", "weigh", {product, shares}, value("s32", shape_.hidden),
+          {{"expert", i}, {"shift", block.product_shift + kShareFractionBits - first}});
+      sum = add(
+          name + "residual", sum,
+          linear(name + "down", expert.down, codes(name + "share", weighed, shape_.hidden), "s32"));
+    }
+    return sum;
+  }
+
+  /// The product of `up` and the activated `gate`.
+  std::string gated(const std::string& prefix, const IntegerLlamaBlock& block,
+                    const IntegerLinear& gate_layer, const IntegerLinear& up_layer,
+                    const std::string& in, unsigned shift) {
+    const std::string gate = linear(prefix + "gate", gate_layer, in, "s16");
     const ordered_json constants =
         shape_.gelu ? gelu_json(block.gelu)
                     : ordered_json{{"argument", factor_json(block.silu.argument)},
                                    {"fraction_bits", block.silu.exp.fraction_bits},
                                    {"factor", factor_json(block.silu.output)}};
-    const std::string activated =
-        writer_.node(prefix + "mlp.activation", shape_.gelu ? "gelu" : "silu", {gate},
-                     value("s16", shape_.hidden), constants);
-    const std::string up = linear(prefix + "mlp.up", block.up, mlp_in, "s16");
-    const std::string product =
-        writer_.node(prefix + "mlp.product", "multiply", {activated, up},
-                     value("s32", shape_.hidden), {{"shift", block.product_shift}});
-    const std::string down = linear(prefix + "mlp.down", block.down,
-                                    codes(prefix + "mlp.product", product, shape_.hidden), "s32");
-    return add(prefix + "mlp.residual", stream, down);
+    const std::string activated = writer_.node(prefix + "activation", shape_.gelu ? "gelu" : "silu",
+                                               {gate}, value("s16", shape_.hidden), constants);
+    const std::string up = linear(prefix + "up", up_layer, in, "s16");
+    return writer_.node(prefix + "product", "multiply", {activated, up},
+                        value("s32", shape_.hidden), {{"shift", shift}});
   }
 
   NetworkWriter writer_;
@@ -210,18 +241,42 @@ class LlamaReader {
     norm.fraction_bits = node.attributes.at("fraction_bits").get<unsigned>();
     norm.scale = file_.scale_of(node.output);
   }
-  void gate(const NetworkNode& gate, const NetworkNode& activation, const NetworkNode& up,
-            const NetworkNode& product, IntegerLlamaBlock& block) const {
-    linear(gate, block.gate);
-    linear(up, block.up);
+  void gated(const NetworkNode& activation, const NetworkNode& product, const NetworkNode* weigh,
+             IntegerLlamaBlock& block) {
+    const unsigned shift = product.attributes.at("shift").get<unsigned>();
+    IntegerLlamaBlock found;
+    found.product_shift = shift;
+    if (weigh != nullptr) {
+      const unsigned both = shift + weigh->attributes.at("shift").get<unsigned>();
+      found.product_shift = both - std::min(both, kShareFractionBits);
+      if (both < kShareFractionBits || before_share(found.product_shift) != shift) {
+        file_.fail(*weigh, "attribute 'shift': expected the bits of a share, " +
+                               std::to_string(kShareFractionBits) +
+                               ", or more, as many more as multiply leaves");
+      }
+    }
     if (activation.is("gelu")) {
-      block.gelu = gelu_of(activation);
+      found.gelu = gelu_of(activation);
     } else {
       const auto bits = activation.attributes.at("fraction_bits").get<unsigned>();
-      block.silu = {factor_of(activation, "argument"), hw::make_int_exp_constants(bits),
+      found.silu = {factor_of(activation, "argument"), hw::make_int_exp_constants(bits),
                     factor_of(activation, "factor")};
     }
-    block.product_shift = product.attributes.at("shift").get<unsigned>();
+    const auto constants = [](const IntegerLlamaBlock& of) {
+      return std::make_tuple(of.product_shift, of.gelu.b, of.gelu.c, of.gelu.one, of.gelu.output,
+                             of.silu.argument, of.silu.exp.fraction_bits, of.silu.output);
+    };
+    if (&block == gated_ && constants(block) != constants(found)) {
+      file_.fail(activation, "is not that of the block's other experts");
+    }
+    gated_ = &block;
+    block.product_shift = found.product_shift;
+    block.gelu = found.gelu;
+    block.silu = found.silu;
+  }
+  void router(const NetworkNode& node, IntegerLlamaBlock& block) const {
+    linear(node, block.router);
+    block.router_scale = file_.scale_of(node.output);
   }
   void attention(const NetworkNode& node, IntegerLlamaBlock& block) {
     if (node.inputs.size() > 3) file_.fail(node, "input 'keep': expected no mask in a Llama");
@@ -281,6 +336,7 @@ class LlamaReader {
   const NetworkFile& file_;
   IntegerLlama& llama_;
   std::size_t attentions_ = 0;
+  const IntegerLlamaBlock* gated_ = nullptr;  ///< of the last gate
 };
 
 }  // namespace
@@ -290,10 +346,6 @@ void write_network(const IntegerLlama& llama, const std::string& tokeniser,
   if (!llama.row_scales) {
     throw hw::InputError(hw::printable(path) + ": " + llama.name +
                          " has no scales of each row, expected a Llama that quantise makes");
-  }
-  if (llama.shape.experts != 0) {
-    throw hw::InputError(hw::printable(path) + ": " + llama.name +
-                         " has experts, which network files do not hold");
   }
   LlamaWriter(llama).write(path, tokeniser);
 }

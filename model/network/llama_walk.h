@@ -1,7 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "model/metadata/llama_shape.h"
@@ -67,17 +71,16 @@ const NetworkNode& read_rotated(const NetworkWalk& walk, Leaves& leaves,
   return projection;
 }
 
-/// Reads the block whose output `value` is and returns what it reads.
-template <typename Leaves, typename Block>
-std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std::string& value,
-                             Block& block, LlamaShape& shape, bool first) {
+/// Reads an MLP back from `down`, the linear layer after the product of its gate; `weigh`: what
+/// gives that layer its input, if it is one of several MLPs. Returns the gate's linear layer.
+template <typename Leaves, typename Mlp, typename Block>
+const NetworkNode& read_llama_mlp(const NetworkWalk& walk, Leaves& leaves, const NetworkNode& down,
+                                  const NetworkNode* weigh, Mlp& mlp, Block& block,
+                                  LlamaShape& shape, bool first) {
   const NetworkFile& file = walk.file();
-  const NetworkNode& end = *file.producer(value);
-  const NetworkWalk::Sum second = walk.sum(end);
-  leaves.linear(*second.branch, block.down);
-  const bool integers = file.document().is_integer();
-  const NetworkNode& product = walk.before(
-      integers ? walk.before(*second.branch, "quantise_rows") : *second.branch, "multiply");
+  leaves.linear(down, mlp.down);
+  const NetworkNode& product =
+      walk.before(weigh != nullptr ? *weigh : walk.coded(down), "multiply");
   const auto made_by = [&](std::size_t operand, const char* op) {
     return walk.made_by(product.inputs[operand], op);
   };
@@ -87,11 +90,82 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
   walk.agree(shape.gelu, gelu, first, activation, "the activation");
   const NetworkNode& gate = walk.before(activation, "linear");
   const NetworkNode& up = walk.before(product, "linear", 1 - gate_operand);
-  leaves.gate(gate, activation, up, product, block);
+  leaves.linear(gate, mlp.gate);
+  leaves.linear(up, mlp.up);
+  leaves.gated(activation, product, weigh, block);
   walk.agree(shape.hidden, columns_of(file, gate.output), first, gate, "the MLP's width");
   walk.require_same_input(up, gate.inputs[0]);
-  const std::string middle = read_llama_norm(walk, leaves, gate, block.norm2);
-  if (middle != second.identity) file.fail(end, "does not add to what the MLP's norm reads");
+  return gate;
+}
+
+/// What gives the input of a linear layer, if it weighs an expert; else null.
+inline const NetworkNode* weigh_before(const NetworkWalk& walk, const NetworkNode& down) {
+  const NetworkNode& coded = walk.coded(down);
+  return walk.made_by(coded.inputs[0], "weigh") ? walk.file().producer(coded.inputs[0]) : nullptr;
+}
+
+/// Reads the experts of a block whose output `end` gives, the last first. Returns the node of the
+/// router, and the value to which the first expert is added.
+template <typename Leaves, typename Block>
+std::pair<const NetworkNode*, std::string> read_llama_experts(const NetworkWalk& walk,
+                                                              Leaves& leaves,
+                                                              const NetworkNode& end, Block& block,
+                                                              LlamaShape& shape, bool first) {
+  const NetworkFile& file = walk.file();
+  std::string value = end.output;
+  const NetworkNode *route = nullptr, *router = nullptr;
+  std::uint32_t left = 0;
+  do {
+    const NetworkNode* const add = file.producer(value);
+    if (add == nullptr)
+      file.fail(end, "expected " + std::to_string(left) + " experts more before it");
+    const NetworkWalk::Sum sum = walk.sum(*add);
+    const NetworkNode* const weigh = weigh_before(walk, *sum.branch);
+    if (weigh == nullptr) file.fail(*sum.branch, "expected one that reads what weigh gives");
+    if (route == nullptr) {
+      route = &walk.before(*weigh, "route", 1);
+      router = &walk.before(*route, "linear");
+      leaves.router(*router, block);
+      left = static_cast<std::uint32_t>(columns_of(file, route->output));
+      walk.agree(shape.experts, left, first, *route, "the number of experts");
+      walk.agree(shape.active_experts, route->attributes.at("active").get<std::uint32_t>(), first,
+                 *route, "attribute 'active'");
+      block.experts.resize(left);
+    }
+    --left;
+    if (file.producer(weigh->inputs[1]) != route ||
+        weigh->attributes.at("expert").get<std::uint32_t>() != left) {
+      file.fail(*weigh, "expected expert " + std::to_string(left) + " of the block's route");
+    }
+    const bool first_of_all = first && left + 1 == block.experts.size();
+    const NetworkNode& gate = read_llama_mlp(walk, leaves, *sum.branch, weigh, block.experts[left],
+                                             block, shape, first_of_all);
+    walk.require_same_input(gate, router->inputs[0]);
+    if (!block.experts[left].down.bias.empty()) {
+      file.fail(*sum.branch, "input 'bias': expected none of an expert");
+    }
+    value = sum.identity;
+  } while (left != 0);
+  return {router, value};
+}
+
+/// Reads the block whose output `value` is and returns what it reads.
+template <typename Leaves, typename Block>
+std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std::string& value,
+                             Block& block, LlamaShape& shape, bool first) {
+  const NetworkFile& file = walk.file();
+  const NetworkNode& end = *file.producer(value);
+  const NetworkWalk::Sum second = walk.sum(end);
+  const NetworkNode* reader = nullptr;
+  std::string identity = second.identity;
+  if (weigh_before(walk, *second.branch) != nullptr) {
+    std::tie(reader, identity) = read_llama_experts(walk, leaves, end, block, shape, first);
+  } else {
+    walk.agree(shape.experts, 0U, first, end, "the number of experts");
+    reader = &read_llama_mlp(walk, leaves, *second.branch, nullptr, block, block, shape, first);
+  }
+  const std::string middle = read_llama_norm(walk, leaves, *reader, block.norm2);
+  if (middle != identity) file.fail(end, "does not add to what the MLP's norm reads");
   const NetworkNode* const add = file.producer(middle);
   if (add == nullptr) file.fail(end, "expected the sum with the attention before the MLP");
 
@@ -128,8 +202,8 @@ std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std:
 /// Reads all of a Llama: logits, last norm, blocks, embedding. `Leaves` reads single layers:
 ///   linear(node, layer), rotated(projection, rope, layer), norm(node, norm),
 ///   head_norm(norm, rope, norm of queries or keys),
-///   gate(gate, silu or gelu, up, product, block), attention(node, block),
-///   words(embedding, factor of its rows, llama), output(node, llama).
+///   gated(silu or gelu, product, weigh or null, block), router(node, block),
+///   attention(node, block), words(embedding, factor of its rows, llama), output(node, llama).
 template <typename Leaves, typename Llama>
 void read_llama(const NetworkWalk& walk, Leaves& leaves, Llama& llama) {
   const NetworkFile& file = walk.file();

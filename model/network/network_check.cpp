@@ -169,7 +169,9 @@ class NetworkCheck {
     }
     if (op.name == "gelu") return {"s8", "s16"};
     if (op.name == "divide") return {"s8", "s16"};
-    if (op.name == "rope" || op.name == "silu" || op.name == "tanh" || op.name == "multiply") {
+    if (op.name == "weigh") return {"s32"};
+    if (op.name == "rope" || op.name == "silu" || op.name == "tanh" || op.name == "multiply" ||
+        op.name == "route") {
       return {"s16"};
     }
     return {"s8", "s16", "s32"};
@@ -188,6 +190,7 @@ class NetworkCheck {
         op.name == "average_pool") {
       return {"s8"};
     }
+    if (op.name == "route") return {"u8"};
     if (op.name == "rms_norm" || op.name == "silu") return {"s16"};
     return {"s16", "s32"};
   }
@@ -206,8 +209,9 @@ class NetworkCheck {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       shapes.push_back(shape_of(node.inputs[i]));
       if (expected[i].kind != Kind::kActivation) continue;
+      const bool shares = document_.is_integer() && expected[i].name == "shares";
       require_type(node, fmt::format("input '{}'", expected[i].name), node.inputs[i],
-                   input_types(*node.op));
+                   shares ? std::vector<std::string>{"u8"} : input_types(*node.op));
     }
     const bool keeps_type = document_.is_integer() && (node.is("max_pool") || node.is("pad"));
     require_type(node, "output", node.output,

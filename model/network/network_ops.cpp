@@ -23,6 +23,7 @@ constexpr double kMostLevels = 256;
 constexpr double kMostRows = 1U << 20;
 constexpr double kMostShift = 62;
 constexpr double kMostBits = 32;
+constexpr double kMostExperts = 1024;
 constexpr double kMostReal = 1e6;
 constexpr double kMostBase = 1e9;
 constexpr double kMostTurn = 4;  ///< radians from a position to the next
@@ -151,6 +152,19 @@ std::vector<NetworkOp> make_ops() {
        "x [t, d] -> [t, d]",
        {{{"x"}}, {{"factor", Is::kReal, -kMostReal, kMostReal}}},
        {}},
+      {"route",
+       "the softmax of the `active` largest of each row, of equal ones the first; 0 for the "
+       "others; "
+       "of integers in steps of 2^-8",
+       "x [t, e] -> [t, e]",
+       {{{"x"}}, {{"active", Is::kCount, 1, kMostExperts}}},
+       {{{"x"}}, {{"active", Is::kCount, 1, kMostExperts}}}},
+      {"weigh",
+       "x times column `expert` of the shares; of integers divided by 2^`shift`",
+       "x [t, d], shares [t, e] -> [t, d]",
+       {{{"x"}, {"shares"}}, {{"expert", Is::kCount, 0, kMostExperts - 1}}},
+       {{{"x"}, {"shares"}},
+        {{"expert", Is::kCount, 0, kMostExperts - 1}, {"shift", Is::kCount, 0, kMostShift}}}},
       {"multiply",
        "the product of elements; of integers divided by 2^`shift`",
        "a [t, d], b [t, d] -> [t, d]",

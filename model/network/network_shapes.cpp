@@ -152,6 +152,23 @@ NetworkShape linear_shape(const Operands& in) {
 
 NetworkShape same_shape(const Operands& in) { return in.values(0); }
 
+NetworkShape route_shape(const Operands& in) {
+  if (in.matrix(0)[1] < in.number("active")) {
+    in.mismatch(0, fmt::format("{} columns at the least", in.number("active")));
+  }
+  return in[0];
+}
+
+NetworkShape weigh_shape(const Operands& in) {
+  if (in.matrix(1)[0] != in.matrix(0)[0]) {
+    in.mismatch(1, "as many rows as its other input has");
+  }
+  if (in[1][1] <= in.number("expert")) {
+    in.mismatch(1, fmt::format("more columns than the expert {}", in.number("expert")));
+  }
+  return in[0];
+}
+
 NetworkShape attention_shape(const Operands& in) {
   const std::int64_t heads = in.number("heads");
   if (in.matrix(0)[1] % heads != 0) {
@@ -327,6 +344,8 @@ const std::map<std::string_view, Rule>& rules() {
       {"pad", pad_shape},
       {"requantise", same_shape},
       {"scale", same_shape},
+      {"route", route_shape},
+      {"weigh", weigh_shape},
       {"scaled_embedding", scaled_embedding_shape}};
   return rules;
 }

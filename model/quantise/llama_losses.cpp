@@ -118,10 +118,19 @@ std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
         } else if (site == LlamaSite::kContext) {
           add("attn.proj", llama.blocks[i].proj, rounded_rows(in, cols));
         } else if (site == LlamaSite::kNorm2) {
+          const FloatLlamaBlock& block = llama.blocks[i];
           const Values rounded = rounded_rows(in, cols);
-          add("mlp.gate", llama.blocks[i].gate, rounded);
-          add("mlp.up", llama.blocks[i].up, rounded);
-        } else if (site == LlamaSite::kProduct) {
+          if (llama.shape.experts == 0) {
+            add("mlp.gate", block.gate, rounded);
+            add("mlp.up", block.up, rounded);
+          }
+          // As if all tokens went to every expert.
+          for (std::size_t e = 0; e < block.experts.size(); ++e) {
+            const std::string name = "mlp.expert" + std::to_string(e);
+            add((name + ".gate").c_str(), block.experts[e].gate, rounded);
+            add((name + ".up").c_str(), block.experts[e].up, rounded);
+          }
+        } else if (site == LlamaSite::kProduct && llama.shape.experts == 0) {
           add("mlp.down", llama.blocks[i].down, rounded_rows(in, cols));
         }
       }));

@@ -188,7 +188,16 @@ void fold_llama_outliers(LlamaCheckpoint& llama, LlamaCalibration& maxima, doubl
     };
     fold(LlamaSite::kNorm1, block.norm1, {&block.query, &block.key, &block.value});
     fold_llama_values(block, llama.shape, maxima, i, alpha);
-    fold(LlamaSite::kNorm2, block.norm2, {&block.gate, &block.up});
+    std::vector<LlamaLinear*> readers = {&block.gate, &block.up};
+    if (llama.shape.experts != 0) {
+      readers = {&block.router};
+      for (FloatExpert& expert : block.experts) {
+        readers.insert(readers.end(), {&expert.gate, &expert.up});
+      }
+    }
+    fold(LlamaSite::kNorm2, block.norm2, readers);
+    // What calibration has seen of an expert is little.
+    if (llama.shape.experts != 0) continue;
     const std::vector<double> factors =
         outlier_factors(maxima.channels(LlamaSite::kProduct, i), {&block.down}, alpha);
     divide_outputs(block.up, factors);
@@ -312,8 +321,6 @@ class LlamaQuantiser {
     if (llama_.shape.gelu) gate = std::max(gate, code_scale(kLeastGeluRange, kWideBits));
     const double silu = wide_scale(LlamaSite::kSilu, i);
     const double up = wide_scale(LlamaSite::kUp, i);
-    block.gate = linear(prefix + "mlp.gate", from.gate, in2, gate);
-    block.up = linear(prefix + "mlp.up", from.up, in2, up);
     if (llama_.shape.gelu) {
       block.gelu = layers_.gelu(prefix + "mlp.gelu", gate, silu, kWideBits);
     } else {
@@ -324,9 +331,26 @@ class LlamaQuantiser {
         code_scale(maxima_.largest(LlamaSite::kProduct, i), kLlamaProductBits, kProductRoom);
     block.product_shift =
         static_cast<unsigned>(std::max(0.0, std::ceil(std::log2(product / (silu * up)))));
+    // A product of before its share has as many bits.
+    if (llama_.shape.experts != 0) block.product_shift += kShareFractionBits;
     const double wide = std::ldexp(silu * up, static_cast<int>(block.product_shift));
-    block.down = linear(prefix + "mlp.down", from.down,
-                        row_product_scale(wide, from.down.inputs, kLlamaProductBits), stream_);
+    const double in3 = row_product_scale(wide, llama_.shape.hidden, kLlamaProductBits);
+    if (llama_.shape.experts == 0) {
+      block.gate = linear(prefix + "mlp.gate", from.gate, in2, gate);
+      block.up = linear(prefix + "mlp.up", from.up, in2, up);
+      block.down = linear(prefix + "mlp.down", from.down, in3, stream_);
+      return block;
+    }
+    block.router_scale = wide_scale(LlamaSite::kRouter, i);
+    block.router = linear(prefix + "mlp.router", from.router, in2, block.router_scale,
+                          hw::WeightFormat::kInt8);
+    for (std::size_t e = 0; e < from.experts.size(); ++e) {
+      const std::string name = prefix + "mlp.expert" + std::to_string(e) + ".";
+      const FloatExpert& expert = from.experts[e];
+      block.experts.push_back({linear(name + "gate", expert.gate, in2, gate),
+                               linear(name + "up", expert.up, in2, up),
+                               linear(name + "down", expert.down, in3, stream_)});
+    }
     return block;
   }
 

@@ -33,6 +33,8 @@ class LlamaShape:
     window: int = 0  # tokens that one of them attends to, itself included; 0: all before it
     # Radians from a position to the next, by pair of a head; none: those of the base.
     frequencies: tuple[float, ...] = ()
+    experts: int = 0  # MLPs of a block, of which a token goes to `active`
+    active: int = 0
     unit_norms: bool = False  # weights of norms count from 1, and the embedding is scaled (Gemma)
 
 
@@ -55,6 +57,15 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
     def linear(name: str, x: str, outputs: int, inputs: int) -> str:
         bias = get(f"{name}.bias", outputs) if has(f"{name}.bias") else None
         return net.linear(name, x, get(f"{name}.weight", outputs, inputs), bias)
+
+    def gated(p: str, h: str) -> str:
+        gate = linear(f"{p}gate", h, s.hidden, s.width)
+        up = linear(f"{p}up", h, s.hidden, s.width)
+        form = {"form": s.activation.removeprefix("gelu_")} if s.activation != "silu" else {}
+        gate = net.node(
+            f"{p}activation", s.activation.split("_")[0], [gate], net.shape(gate), **form
+        )
+        return net.node(f"{p}product", "multiply", [gate, up], net.shape(gate))
 
     for i in range(s.layers):
         p = f"blocks.{i}."
@@ -87,15 +98,19 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
         y = linear(f"{p}attn.proj", context, s.width, queries)
         x = net.add(f"{p}attn.residual", x, y)
         h = norm(f"{p}norm2", x, s.width)
-        gate = linear(f"{p}mlp.gate", h, s.hidden, s.width)
-        up = linear(f"{p}mlp.up", h, s.hidden, s.width)
-        form = {"form": s.activation.removeprefix("gelu_")} if s.activation != "silu" else {}
-        gate = net.node(
-            f"{p}mlp.activation", s.activation.split("_")[0], [gate], net.shape(gate), **form
-        )
-        product = net.node(f"{p}mlp.product", "multiply", [gate, up], net.shape(gate))
-        y = linear(f"{p}mlp.down", product, s.width, s.hidden)
-        x = net.add(f"{p}mlp.residual", x, y)
+        if s.experts == 0:
+            product = gated(f"{p}mlp.", h)
+            y = linear(f"{p}mlp.down", product, s.width, s.hidden)
+            x = net.add(f"{p}mlp.residual", x, y)
+            continue
+        scores = linear(f"{p}mlp.router", h, s.experts, s.width)
+        shares = net.node(f"{p}mlp.shares", "route", [scores], net.shape(scores), active=s.active)
+        for e in range(s.experts):
+            name = f"{p}mlp.expert{e}."
+            product = gated(name, h)
+            y = net.node(f"{name}share", "weigh", [product, shares], net.shape(product), expert=e)
+            y = linear(f"{name}down", y, s.width, s.hidden)
+            x = net.add(f"{name}residual", x, y)
     x = norm("norm", x, s.width)
     if has("logits.weight"):
         x = net.linear("logits", x, get("logits.weight", s.vocabulary, s.width))
@@ -125,7 +140,14 @@ _ACTIVATIONS = {
 }
 
 
-def hf_name(role: str) -> str:
+#: Of experts, by family: where they are in a block, and their layers.
+_HF_EXPERTS = {
+    "mixtral": ("block_sparse_moe", {"gate": "w1", "up": "w3", "down": "w2"}),
+    "qwen3_moe": ("mlp", {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}),
+}
+
+
+def hf_name(role: str, family: str = "llama") -> str:
     """Hugging Face's name of a role of llama_graph()."""
     if role == "word":
         return "model.embed_tokens.weight"
@@ -135,6 +157,12 @@ def hf_name(role: str) -> str:
         return "lm_head.weight"
     _, index, rest = role.split(".", 2)
     layer, kind = rest.rsplit(".", 1)
+    if layer == "mlp.router":
+        return f"model.layers.{index}.{_HF_EXPERTS[family][0]}.gate.{kind}"
+    if layer.startswith("mlp.expert"):
+        place, names = _HF_EXPERTS[family]
+        expert, part = layer.removeprefix("mlp.expert").split(".")
+        return f"model.layers.{index}.{place}.experts.{expert}.{names[part]}.{kind}"
     return f"model.layers.{index}.{_HF_NAMES[layer]}.{kind}"
 
 
@@ -176,9 +204,26 @@ def scaled_frequencies(scaling: Config | None, head_width: int, base: float) -> 
     return tuple(result)
 
 
+def experts_of(config: Config, kind: str) -> tuple[int, int]:
+    """How many MLPs a block has, and how many of them a token goes to."""
+    if kind not in _HF_EXPERTS:
+        return 0, 0
+    if kind == "qwen3_moe":
+        if not config.flag("norm_topk_prob", False):
+            raise ConvertError(config.place, "'norm_topk_prob': expected true: shares add up to 1")
+        if config.count("decoder_sparse_step", 1) != 1 or config.values.get("mlp_only_layers"):
+            raise ConvertError(
+                config.place,
+                "'decoder_sparse_step', 'mlp_only_layers': expected experts in all blocks",
+            )
+    experts = config.count("num_local_experts" if kind == "mixtral" else "num_experts", high=1024)
+    return experts, config.count("num_experts_per_tok", high=experts)
+
+
 def llama(net: Network, checkpoint: Checkpoint) -> None:
     config = checkpoint.config
     kind = config.word("model_type")
+    experts, active = experts_of(config, kind)
     if config.flag("use_sliding_window", False):
         raise ConvertError(
             config.place, "'use_sliding_window': expected windows in no block or in all"
@@ -196,12 +241,14 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
         heads=heads,
         kv_heads=config.count("num_key_value_heads", heads),
         head_width=head_width,
-        hidden=config.count("intermediate_size"),
+        hidden=config.count("moe_intermediate_size" if kind == "qwen3_moe" else "intermediate_size"),
+        experts=experts,
+        active=active,
         vocabulary=config.count("vocab_size", high=1 << 24),
         positions=config.count("max_position_embeddings", 2048, high=1 << 30),
         epsilon=config.real("rms_norm_eps", 1e-6),
         rope_base=base,
-        window=config.count("sliding_window") if kind == "mistral" and config.has("sliding_window") else 0,
+        window=config.count("sliding_window") if kind in ("mistral", "mixtral") and config.has("sliding_window") else 0,
         frequencies=scaled_frequencies(scaling, head_width, base),
         activation=_ACTIVATIONS[config.word("hidden_activation" if config.has("hidden_activation") else "hidden_act",
                                             "gelu_pytorch_tanh" if kind == "gemma" else "silu", tuple(_ACTIVATIONS))],
@@ -216,8 +263,8 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
     llama_graph(
         net,
         shape,
-        lambda role, *sizes: checkpoint.get(hf_name(role), *sizes),
-        lambda role: not (tied and role == "logits.weight") and checkpoint.has(hf_name(role)),
+        lambda role, *sizes: checkpoint.get(hf_name(role, kind), *sizes),
+        lambda role: not (tied and role == "logits.weight") and checkpoint.has(hf_name(role, kind)),
     )
     if not tied and not checkpoint.has("lm_head.weight"):
         raise ConvertError(

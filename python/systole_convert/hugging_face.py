@@ -21,8 +21,10 @@ FAMILIES: dict[str, Callable[[Network, Checkpoint], None]] = {
     "deit": encoders.vit,
     "llama": decoders.llama,
     "mistral": decoders.llama,
+    "mixtral": decoders.llama,
     "qwen2": decoders.llama,
     "qwen3": decoders.llama,
+    "qwen3_moe": decoders.llama,
     "gemma": decoders.llama,
     "t5": decoders.t5,
 }

@@ -68,14 +68,21 @@ void require_past(std::uint32_t past, std::size_t tokens) {
       fmt::format("--past: found {}, but the text has {} tokens, expected less", past, tokens));
 }
 
+/// A step of `sequences` tokens, by default of a file's network.
+struct Step {
+  std::string name;
+  std::uint32_t positions, past, sequences = 1;
+  std::optional<model::RoutingKind> routing = {};
+};
+
 /// Leaves the step of experts those that its tokens go to; by the values of `embedding`, if there
 /// are values. Caches keep what they have.
-void route(DecoderWork& work, const model::IntegerLlama& llama, const NetworkSize& size,
-           const hw::Machine& machine,
-           const std::function<std::vector<std::int32_t>()>& embedding) {
-  const bool with_values = embedding != nullptr;
-  const model::Routing routing = routing_for(size, machine, work.graph, with_values, embedding);
-  DecoderWork routed = llama_steps(llama, size.tokens(), size.past, size.batch, machine, routing);
+void route(DecoderWork& work, const model::IntegerLlama& llama, const Step& step,
+           const hw::Machine& machine, const MakeEmbedding& embedding) {
+  const model::Routing routing = routing_for(step.name, llama.shape, step.sequences, step.routing,
+                                             machine, work.graph, embedding);
+  DecoderWork routed =
+      llama_steps(llama, step.positions, step.past, step.sequences, machine, routing);
   for (model::Tensor& tensor : routed.graph.tensors) {
     if (tensor.kind != model::Tensor::Kind::kState) continue;
     tensor.data = work.graph.tensors[model::find_tensor(work.graph, tensor.name)].data;
@@ -89,10 +96,11 @@ DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machin
   if (llama.shape.experts != 0 && size.length != 1) {
     throw hw::InputError("--length: the program of experts is that of one step, expected 1");
   }
+  const Step step{size.name, size.tokens(), size.past, size.batch, size.routing};
   DecoderWork work = llama_steps(llama, size.tokens(), size.past, size.batch, machine);
   const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
   if (!with_weights) {
-    if (llama.shape.experts != 0) route(work, llama, size, machine, {});
+    if (llama.shape.experts != 0) route(work, llama, step, machine, {});
     work.inputs.assign(size.length, std::vector<std::uint8_t>(input.bytes(), 0));
     return work;
   }
@@ -103,7 +111,7 @@ DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machin
                              tokens_of(embedding, size, 0, size.past));
   }
   if (llama.shape.experts != 0) {
-    route(work, llama, size, machine, [&] { return tokens_of(embedding, size, size.past, 1); });
+    route(work, llama, step, machine, [&] { return tokens_of(embedding, size, size.past, 1); });
   }
   for (std::uint32_t token = size.past; token < size.tokens(); ++token) {
     work.inputs.push_back(embedding_bytes(tokens_of(embedding, size, token, 1), input.type));
@@ -157,6 +165,16 @@ DecoderWork llama_work(const model::IntegerLlama& llama, const std::vector<std::
   if (past != 0) {
     model::fill_llama_caches(work.graph, llama, past,
                              model::embed_tokens(llama, {ids.begin(), first}));
+  }
+  if (llama.shape.experts != 0) {
+    if (past + 1 != ids.size()) {
+      throw hw::InputError(fmt::format(
+          "--past: found {} of {} tokens, but the program of experts is that of one step, "
+          "expected one token less than all",
+          past, ids.size()));
+    }
+    route(work, llama, {llama.name, static_cast<std::uint32_t>(ids.size()), past}, machine,
+          [&] { return model::embed_tokens(llama, {*first}); });
   }
   const hw::DType type = work.graph.tensors[input_tensor(work.graph)].type;
   for (auto id = first; id != ids.end(); ++id) {

@@ -156,8 +156,18 @@ void set_text_length(Network& network, std::uint32_t length, const hw::Machine& 
   network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
 }
 
-void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
-  network.graph = model::for_machine(model::make_llama_graph(*network.llama, length), machine);
+void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine,
+                      const std::vector<std::int32_t>& ids) {
+  const model::IntegerLlama& llama = *network.llama;
+  model::Graph graph = model::make_llama_graph(llama, length);
+  if (llama.shape.experts != 0) {
+    MakeEmbedding embedding;
+    if (!ids.empty()) embedding = [&] { return model::embed_tokens(llama, ids); };
+    const model::Routing routing = routing_for(network.name, llama.shape, length, std::nullopt,
+                                               machine, std::move(graph), embedding);
+    graph = model::make_llama_graph(llama, length, 1, routing);
+  }
+  network.graph = model::for_machine(std::move(graph), machine);
 }
 
 void set_pair_length(Network& network, std::uint32_t source, std::uint32_t target,
@@ -195,20 +205,19 @@ model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& mac
   return llama;
 }
 
-model::Routing routing_for(const NetworkSize& size, const hw::Machine& machine, model::Graph all,
-                           bool with_values,
-                           const std::function<std::vector<std::int32_t>()>& embedding) {
+model::Routing routing_for(const std::string& name, const model::LlamaShape& shape,
+                           std::uint32_t tokens, const std::optional<model::RoutingKind>& kind,
+                           const hw::Machine& machine, model::Graph all,
+                           const MakeEmbedding& embedding) {
   if (machine.host.operators != hw::HostOperators::kRouting) {
-    throw hw::InputError(size.name + ": experts, expected host.operators = \"routing\"");
+    throw hw::InputError(hw::printable(name) + ": experts, expected host.operators = \"routing\"");
   }
-  if (!with_values) {
-    return model::seeded_routing(*size.llama, size.tokens_at_once(),
-                                 size.routing.value_or(model::RoutingKind::kUniform), kWeightSeed);
+  if (!embedding) {
+    return model::seeded_routing(shape, tokens, kind.value_or(model::RoutingKind::kUniform),
+                                 kWeightSeed);
   }
-  if (size.routing) {
-    throw hw::InputError("--routing: the values decide it, expected --functional off");
-  }
-  return model::find_routing(std::move(all), *size.llama, embedding());
+  if (kind) throw hw::InputError("--routing: the values decide it, expected --functional off");
+  return model::find_routing(std::move(all), shape, embedding());
 }
 
 model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine, bool with_weights,
@@ -225,12 +234,16 @@ model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine, b
     const model::IntegerLlama llama = seeded_llama(size, machine, with_weights);
     model::Graph graph = model::make_llama_graph(llama, size.length, size.batch);
     if (llama.shape.experts == 0) return graph;
-    return model::make_llama_graph(llama, size.length, size.batch,
-                                   routing_for(size, machine, std::move(graph), with_weights, [&] {
-                                     return model::seeded_embedding(
-                                         size.shape, size.length * size.batch, kWeightSeed + 1,
-                                         machine.datapath);
-                                   }));
+    MakeEmbedding embedding;
+    if (with_weights) {
+      embedding = [&] {
+        return model::seeded_embedding(size.shape, size.length * size.batch, kWeightSeed + 1,
+                                       machine.datapath);
+      };
+    }
+    const model::Routing routing = routing_for(size.name, llama.shape, size.tokens_at_once(),
+                                               size.routing, machine, std::move(graph), embedding);
+    return model::make_llama_graph(llama, size.length, size.batch, routing);
   }
   model::SeededOptions options;
   options.keep = keep;

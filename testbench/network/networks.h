@@ -48,8 +48,10 @@ struct Network {
 void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine,
                      const std::string& mask = {});
 
-/// Makes the graph of a Llama of a file that of prompts of `length` tokens, 1 to its positions.
-void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine);
+/// Makes the graph of a Llama of a file that of prompts of `length` tokens, 1 to its positions. One
+/// with experts gets those that the tokens of `ids` go to; without ids, seeded ones.
+void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine,
+                      const std::vector<std::int32_t>& ids = {});
 
 /// Makes the graph of an encoder-decoder that of texts of `source` and `target` tokens, both parts
 /// at once (model/build/seq2seq_graph.h).
@@ -76,12 +78,18 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 [[nodiscard]] model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine& machine,
                                                bool with_weights);
 
-/// The routing of a shape with experts: with values what the routers of `all`, a graph with all
-/// experts, decide for the input, else a seeded one. Throws InputError for a host that does
-/// not route, and for a routing that is given beside values.
-[[nodiscard]] model::Routing routing_for(
-    const NetworkSize& size, const hw::Machine& machine, model::Graph all, bool with_values,
-    const std::function<std::vector<std::int32_t>()>& embedding);
+/// Rows of the residual stream that a network begins with.
+using MakeEmbedding = std::function<std::vector<std::int32_t>()>;
+
+/// The routing of `tokens` tokens of a network with experts: what the routers of `all`, a graph
+/// with all experts, decide for an embedding; without one, a seeded one of that kind, uniform if
+/// there is none. Throws InputError for a host that does not route, and for a kind beside an
+/// embedding.
+[[nodiscard]] model::Routing routing_for(const std::string& name, const model::LlamaShape& shape,
+                                         std::uint32_t tokens,
+                                         const std::optional<model::RoutingKind>& kind,
+                                         const hw::Machine& machine, model::Graph all,
+                                         const MakeEmbedding& embedding);
 
 [[nodiscard]] model::Graph seeded_graph(const NetworkSize& size, const hw::Machine& machine,
                                         bool with_weights, const std::string& mask = {});

@@ -165,7 +165,11 @@ void RunSubject::take_prompts(const RunRequest& request, const hw::Machine& mach
                          ": attention_mask: found padding, expected prompts without any for a "
                          "Llama: its logits are of the last token");
   }
-  set_llama_length(network_, static_cast<std::uint32_t>(ids.length), machine);
+  if (llama.shape.experts != 0 && ids.count != 1 && request.limit != 1) {
+    throw hw::InputError(hw::printable(request.input) + ": found " + std::to_string(ids.count) +
+                         " prompts, but the program of experts is that of one, expected --limit 1");
+  }
+  set_llama_length(network_, static_cast<std::uint32_t>(ids.length), machine, ids.text(0).ids);
   const hw::DType type = network_.graph.tensors[input_tensor(network_.graph)].type;
   const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
   for (std::size_t i = 0; i < count; ++i) {

@@ -67,6 +67,14 @@ bool is_llama(const GenerateOptions& options) {
 
 namespace {
 
+/// The experts of a token are not known before it, and the program of the next would be another.
+void require_no_experts(const model::IntegerLlama& llama, const std::string& path) {
+  if (llama.shape.experts == 0) return;
+  throw hw::InputError(hw::printable(path) +
+                       ": has experts, which run by single steps alone (run --decode), expected a "
+                       "Llama without, or --evaluate");
+}
+
 /// A network that may propose tokens to that of `path`, whose tokeniser is `metadata`.
 model::IntegerLlama load_draft(const GenerateOptions& options, const model::IntegerLlama& llama,
                                const std::string& metadata) {
@@ -81,6 +89,7 @@ model::IntegerLlama load_draft(const GenerateOptions& options, const model::Inte
                          " has another vocabulary, expected that of " +
                          hw::printable(options.model));
   }
+  require_no_experts(draft, options.draft);
   return draft;
 }
 
@@ -121,6 +130,7 @@ int run_llama(const GenerateOptions& options) {
     options.json ? print_json(document) : print_text(evaluation_text(evaluation));
     return kExitOk;
   }
+  require_no_experts(llama, options.model);
   const hw::Machine machine = llama_machine(options, llama.blocks.front().down.grouped());
   check_datapath(options.model, machine, llama.datapath);
   LlamaTask task;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -39,6 +40,14 @@ class SpoiltNetwork {
     throw std::out_of_range(name);
   }
   json& attributes(const std::string& name) { return node(name)["attributes"]; }
+  /// Takes a node out, with its result and its constants.
+  void erase(const std::string& name) {
+    const json gone = node(name);
+    for (const json& input : gone["inputs"]) tensors.erase(input.get<std::string>());
+    document["tensors"].erase(gone["outputs"][0].get<std::string>());
+    json& nodes = document["nodes"];
+    nodes.erase(std::find(nodes.begin(), nodes.end(), gone));
+  }
   void set(TensorData tensor) { tensors[tensor.name] = std::move(tensor); }
 
   /// "PATH = JSON" puts a value there, "PATH" alone takes it out: faults.txt.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 WIDTH, HEADS, HIDDEN, LAYERS, WORDS, POSITIONS = 16, 2, 24, 2, 30, 12
+EXPERTS = 5
 DTYPES = {
     "float32": "F32",
     "float16": "F16",
@@ -133,8 +134,13 @@ def vit_config(**more: Any) -> dict[str, Any]:
 
 
 def llama_tensors(
-    kv_heads: int = 1, head_norms: bool = False, biases: bool = False, head: bool = True
+    kv_heads: int = 1,
+    head_norms: bool = False,
+    biases: bool = False,
+    head: bool = True,
+    experts: str = "",
 ) -> Tensors:
+    """`experts`: of the family whose names they have."""
     s = Seeded()
     kv = WIDTH // HEADS * kv_heads
     s.add("model.embed_tokens.weight", WORDS, WIDTH)
@@ -149,9 +155,19 @@ def llama_tensors(
         if head_norms:
             s.norm(f"{p}self_attn.q_norm", WIDTH // HEADS, False)
             s.norm(f"{p}self_attn.k_norm", WIDTH // HEADS, False)
-        s.linear(f"{p}mlp.gate_proj", HIDDEN, WIDTH, False)
-        s.linear(f"{p}mlp.up_proj", HIDDEN, WIDTH, False)
-        s.linear(f"{p}mlp.down_proj", WIDTH, HIDDEN, False)
+        if not experts:
+            s.linear(f"{p}mlp.gate_proj", HIDDEN, WIDTH, False)
+            s.linear(f"{p}mlp.up_proj", HIDDEN, WIDTH, False)
+            s.linear(f"{p}mlp.down_proj", WIDTH, HIDDEN, False)
+            continue
+        place = p + ("block_sparse_moe." if experts == "mixtral" else "mlp.")
+        names = (
+            ("w1", "w3", "w2") if experts == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+        )
+        s.linear(f"{place}gate", EXPERTS, WIDTH, False)
+        for e in range(EXPERTS):
+            for name, outputs in zip(names, (HIDDEN, HIDDEN, WIDTH), strict=True):
+                s.linear(f"{place}experts.{e}.{name}", outputs, WIDTH + HIDDEN - outputs, False)
     s.norm("model.norm", bias=False)
     if head:
         s.add("lm_head.weight", WORDS, WIDTH)

@@ -60,7 +60,18 @@ def attention(node: Node, x: list[Any], tokens: int) -> Any:
     )
 
 
+def route(node: Node, x: list[Any], _: int) -> Any:
+    """A token's experts and their shares: Shazeer et al., arXiv 1701.06538, without noise."""
+    shares = np.zeros_like(x[0])
+    for scores, row in zip(x[0], shares, strict=True):
+        best = np.argsort(-scores, kind="stable")[: node.attributes["active"]]
+        row[best] = np.exp(scores[best]) / np.exp(scores[best]).sum()
+    return shares
+
+
 OPS = evaluate._OPS | {
+    "route": route,
+    "weigh": lambda node, x, tokens: x[0] * x[1][:, node.attributes["expert"]][:, None],
     "rms_norm": rms_norm,
     "rope": rope,
     "attention": attention,

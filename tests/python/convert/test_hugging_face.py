@@ -220,6 +220,9 @@ def test_gpt2_head(tmp_path: Path) -> None:
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}  # fmt: skip
+MIXTRAL = {"num_local_experts": folders.EXPERTS, "num_experts_per_tok": 2}
+QWEN3_MOE = {"num_experts": folders.EXPERTS, "num_experts_per_tok": 3, "norm_topk_prob": True, "head_dim": 8,
+             "moe_intermediate_size": folders.HIDDEN, "intermediate_size": 99}  # fmt: skip
 LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 5e5}
 
 
@@ -259,6 +262,19 @@ def test_scaled_rope() -> None:
             found(rope_scaling=wrong)
 
 
+def test_experts_of_another_kind() -> None:
+    for kind, config, error in (
+        ("qwen3_moe", QWEN3_MOE | {"norm_topk_prob": False}, "'norm_topk_prob': expected true"),
+        ("qwen3_moe", QWEN3_MOE | {"mlp_only_layers": [1]}, "expected experts in all blocks"),
+        ("qwen3_moe", QWEN3_MOE | {"decoder_sparse_step": 2}, "expected experts in all blocks"),
+        ("mixtral", MIXTRAL | {"num_experts_per_tok": 6}, "'num_experts_per_tok': found 6"),
+        ("mixtral", {"num_experts_per_tok": 1}, "'num_local_experts': found None"),
+    ):
+        with pytest.raises(ConvertError, match=error):
+            decoders.experts_of(Config("here", config), kind)
+    assert decoders.experts_of(Config("here", MIXTRAL), "llama") == (0, 0)
+
+
 def letters() -> dict[str, Any]:
     """A tokeniser whose words are letters."""
     words = ["<end>", *(chr(97 + i) for i in range(folders.WORDS - 1))]
@@ -283,6 +299,8 @@ def letters() -> dict[str, Any]:
         ("qwen3", {"head_norms": True}, {"head_dim": 8}),
         ("gemma", {"head": False}, {}),
         ("gemma", {"head": False}, {"hidden_activation": "gelu"}),
+        ("mixtral", {"experts": "mixtral"}, MIXTRAL),
+        ("qwen3_moe", {"experts": "qwen3_moe", "head_norms": True}, QWEN3_MOE),
     ],
 )
 def test_decoders_are_what_numpy_says(
@@ -302,7 +320,9 @@ def test_decoders_are_what_numpy_says(
     ops = [node.op for node in net.nodes]
     assert ops.count("rope") == 2 * folders.LAYERS and ops.count("attention") == folders.LAYERS
     norms = [node for node in net.nodes if node.op == "rms_norm" and "heads" in node.attributes]
-    assert len(norms) == (2 * folders.LAYERS if kind == "qwen3" else 0)
+    assert len(norms) == (2 * folders.LAYERS if kind.startswith("qwen3") else 0)
+    weighed = [node for node in net.nodes if node.op == "weigh"]
+    assert len(weighed) == (folders.LAYERS * folders.EXPERTS if "experts" in make else 0)
     attention = next(node for node in net.nodes if node.op == "attention")
     window = {"window": 3} if config.get("sliding_window") else {}
     assert attention.attributes == {"heads": 2, "causal": True, "kv_heads": 1, **window}
@@ -315,7 +335,11 @@ def test_decoders_are_what_numpy_says(
         logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         return float(-logs[np.arange(len(ids) - 1), ids[1:]].mean() / math.log(2))
 
-    real, integer, text = tmp_path / "n.safetensors", tmp_path / "i.int8.safetensors", tmp_path / "t"
+    real, integer, text = (
+        tmp_path / "n.safetensors",
+        tmp_path / "i.int8.safetensors",
+        tmp_path / "t",
+    )
     net.write(real)
     text.write_text("".join(chr(96 + i) for i in ids))
     done = subprocess.run([program, "model", str(real)], capture_output=True, text=True, check=True)

@@ -28,8 +28,9 @@ class TinyLlama {
     bool head_norms = false;
     std::uint32_t window = 0;
     std::vector<double> frequencies = {};
-    std::string gelu = {};     ///< form of it in place of SiLU
-    double word_factor = 1.0;  ///< of rows of the table of words
+    std::string gelu = {};      ///< form of it in place of SiLU
+    double word_factor = 1.0;   ///< of rows of the table of words
+    std::uint32_t experts = 0;  ///< of which a token goes to two
   };
   static std::string write(const std::string& path, const Form& form,
                            const std::string& tokeniser = "") {
@@ -100,6 +101,16 @@ class TinyLlama {
     return writer_.node(name + "_rope", "rope", {all}, value(width), attributes);
   }
 
+  std::string gated(const std::string& name, const std::string& in) {
+    const std::string gate =
+        writer_.node(name + "activation", form_.gelu.empty() ? "silu" : "gelu",
+                     {linear(name + "gate", in, kHidden, kWidth, 2.0)}, value(kHidden),
+                     form_.gelu.empty() ? nlohmann::ordered_json::object()
+                                        : nlohmann::ordered_json{{"form", form_.gelu}});
+    return writer_.node(name + "product", "multiply",
+                        {gate, linear(name + "up", in, kHidden, kWidth, 2.0)}, value(kHidden));
+  }
+
   std::string write_to(const std::string& path) {
     const std::string ids = writer_.input("input_ids", {"i64", {model::kTokens}});
     const std::string table = constant("word.table", {kVocabulary, kWidth}, 1.0);
@@ -123,16 +134,24 @@ class TinyLlama {
       x = writer_.node(p + "attn.residual", "add",
                        {x, linear(p + "attn.proj", context, kWidth, kWidth, 0.5)}, value(kWidth));
       const std::string middle = norm(p + "norm2", x);
-      const std::string gate =
-          writer_.node(p + "mlp.activation", form_.gelu.empty() ? "silu" : "gelu",
-                       {linear(p + "mlp.gate", middle, kHidden, kWidth, 2.0)}, value(kHidden),
-                       form_.gelu.empty() ? nlohmann::ordered_json::object()
-                                          : nlohmann::ordered_json{{"form", form_.gelu}});
-      const std::string product =
-          writer_.node(p + "mlp.product", "multiply",
-                       {gate, linear(p + "mlp.up", middle, kHidden, kWidth, 2.0)}, value(kHidden));
-      x = writer_.node(p + "mlp.residual", "add",
-                       {x, linear(p + "mlp.down", product, kWidth, kHidden, 0.3)}, value(kWidth));
+      if (form_.experts == 0) {
+        x = writer_.node(
+            p + "mlp.residual", "add",
+            {x, linear(p + "mlp.down", gated(p + "mlp.", middle), kWidth, kHidden, 0.3)},
+            value(kWidth));
+        continue;
+      }
+      const std::string shares = writer_.node(
+          p + "mlp.shares", "route", {linear(p + "mlp.router", middle, form_.experts, kWidth, 2.0)},
+          value(form_.experts), {{"active", 2}});
+      for (std::uint32_t e = 0; e < form_.experts; ++e) {
+        const std::string name = p + "mlp.expert" + std::to_string(e) + ".";
+        const std::string weighed =
+            writer_.node(name + "share", "weigh", {gated(name, middle), shares}, value(kHidden),
+                         {{"expert", e}});
+        x = writer_.node(name + "residual", "add",
+                         {x, linear(name + "down", weighed, kWidth, kHidden, 0.3)}, value(kWidth));
+      }
     }
     x = norm("norm", x);
     if (form_.tied) {

@@ -8,7 +8,10 @@
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "model/build/llama_graph.h"
+#include "model/format/safetensors_writer.h"
 #include "model/graph/reference.h"
+#include "support/input_error.h"
+#include "support/network/tiny_llama.h"
 #include "support/program/program_run.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/fresh_kernel.h"
@@ -129,6 +132,55 @@ TEST(ExpertRun, GivesTheLogitsOfAllExpertsOnAnyMachine) {
     reference.run();
     EXPECT_EQ(result.outputs.front(), reference.bytes(output_tensor(all)));
   }
+}
+
+// From a checkpoint to a step of its integers: what the routers decide, on the simulated machine.
+TEST(ExpertRun, TakesANetworkFile) {
+  const TempDirectory directory;
+  test::TinyLlama::Form form;
+  form.experts = 6;
+  const std::string real = directory.path("llama.safetensors");
+  const std::string integer = directory.path("llama.int8.safetensors");
+  const std::string ids = directory.path("ids.safetensors");
+  test::TinyLlama::write(real, form);
+  const auto write_ids = [&](const std::string& path, std::size_t count, std::size_t length) {
+    std::vector<std::int64_t> all;
+    for (const auto& text : test::TinyLlama::texts(count, length)) {
+      all.insert(all.end(), text.begin(), text.end());
+    }
+    model::write_safetensors(
+        path, {model::make_tensor("input_ids", model::FileDtype::kI64, {count, length}, all)});
+  };
+  const std::string calibration = directory.path("calibration.safetensors");
+  write_ids(calibration, 2, 20);
+  write_ids(ids, 1, 9);
+  output_of({"quantise", real, "-c", calibration, "-o", integer});
+  const auto run = [&](const std::string& more) {
+    return words_of(
+        "run -m transformer --set=host.operators=routing --set=datapath.residual_bits=24 "
+        "--set=postop.row_statistics=4096 --model " +
+        integer + " -i " + ids + " " + more);
+  };
+  for (const char* const how : {"--check --json", "--decode --past 8 --check --json"}) {
+    const json document = document_of(output_of(run(how)));
+    EXPECT_EQ(document["mismatched_bytes"], 0) << how;
+    EXPECT_GT(document["checked_bytes"], 0) << how;
+  }
+  const auto refusal_of = [](const Words& words) {
+    const ProgramRun run = run_systole(words);
+    EXPECT_EQ(run.exit_code, 2);
+    return run.err;
+  };
+  expect_contains(refusal_of(run("--decode --past 3")),
+                  "--past: found 3 of 9 tokens, but the program of experts is that of one step");
+  expect_contains(
+      refusal_of(words_of("run -m transformer --set=datapath.residual_bits=24 --model " + integer +
+                          " -i " + ids)),
+      "experts, expected host.operators = \"routing\"");
+  expect_contains(refusal_of({"generate", "--model", integer, "--input-tokens", "3", "-n", "2"}),
+                  "has experts, which run by single steps alone");
+  expect_contains(refusal_of({"generate", "--model", real, "--cores", "1", "--input-tokens", "3"}),
+                  "has experts, which a ring cannot run");
 }
 
 json expert_run(const std::string& more) {
