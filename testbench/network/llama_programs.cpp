@@ -1,5 +1,6 @@
 #include "testbench/network/llama_programs.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -144,21 +145,40 @@ void LlamaPrograms::move(TokenRange tokens) {
 }
 
 void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
+  is_first_ = is_first_ && program == active_ && tokens.first == selected_.first &&
+              tokens.count == selected_.count;
   activate(program);
   move(tokens);
+  selected_ = tokens;
 }
 
 const mapper::Mapping& LlamaPrograms::map() {
+  if (std::exchange(is_first_, false)) {
+    hw::MemoryImage& image = current_.image;
+    image.erase(std::remove_if(image.begin(), image.end(),
+                               [](const hw::MemoryPiece& piece) { return !piece.is_program; }),
+                image.end());
+    image.shrink_to_fit();
+    return current_;
+  }
   Program& program = programs_.at(active_);
-  current_ = program.mapper->map(graph_, false);
+  current_ = program.mapper->map(graph_, false, std::move(current_));
   put_first(std::exchange(program.constants, {}), current_.image);
   return current_;
 }
 
-mapper::Mapping LlamaPrograms::map_first() {
-  mapper::Mapping first = map();
-  put_first(std::exchange(tensors_, {}), first.image);
-  return first;
+const mapper::Mapping& LlamaPrograms::map_first() {
+  map();
+  put_first(std::exchange(tensors_, {}), current_.image);
+  is_first_ = true;
+  return current_;
+}
+
+void LlamaPrograms::release(std::size_t program) {
+  Program& of = programs_.at(program);
+  of.nodes = {};
+  of.mapper.reset();
+  of.constants = {};
 }
 
 }  // namespace systole::testbench

@@ -125,6 +125,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     processor.observe([&](const tlm_model::CommandTrace&) { count.end_command(); });
   }
 
+  hw::Program waved;  // the first, to the end
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
   std::vector<std::uint8_t> made;
@@ -177,6 +178,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     if (result.cycles.empty()) {
       result.started = processor.start_cycle();
       result.finished = processor.finish_cycle();
+      result.classes = share_by_class(first, result.traces, machine);
+      if (!options.keep_traces && !wave) result.traces = {};
     }
     if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
@@ -192,7 +195,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   system.host.set_work(prepare, deliver);
 
   if (!options.wave.path.empty()) {
-    wave = std::make_unique<Wave>(options.wave, first, machine.core.clock_mhz);
+    waved = first;
+    wave = std::make_unique<Wave>(options.wave, waved, machine.core.clock_mhz);
   }
   static_cast<MachineRun&>(result) = run_machine(system);
   if (wave) {
@@ -203,7 +207,6 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   if (!fault.empty()) throw hw::InputError("program: " + fault);
   result.total_cycles = processor.cycle();
   result.traffic = system.core_traffic();
-  result.classes = share_by_class(first, result.traces, machine);
   result.events = system.energy_events();
   if (checker) result.check = checker->result();
   if (recorder) result.tensors = recorder->take();
