@@ -53,7 +53,7 @@ class TilingChoice {
   void forget_unused(std::uint64_t steps);
   /// Frees the memory that trials use again.
   void free_room() {
-    spare_ = {};
+    spare_ = std::vector<std::vector<hw::Command>>();
     scratch_ = Replay(machine_);
   }
   /// A number of what was decided last, equal for equal tilings.

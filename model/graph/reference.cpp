@@ -216,8 +216,20 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   args.m = node.in_rows();
   args.n = node.out.cols;
   args.k = node.in_cols();
-  hw::gemm(args);
-  stored.let_go();
+  if (!stored.is_view() || !args.b_transposed) {
+    hw::gemm(args);
+    return c;
+  }
+  // Of a file so many bytes at a time, which do not stay.
+  constexpr std::size_t kAtOnce = std::size_t{4} << 20U;
+  const std::size_t columns = std::max<std::size_t>(1, kAtOnce / args.ldb);
+  for (std::size_t first = 0; first < node.out.cols; first += columns) {
+    args.n = std::min<std::size_t>(columns, node.out.cols - first);
+    hw::gemm(args);
+    stored.let_go();
+    args.b += args.n * args.ldb;
+    args.c += args.n;
+  }
   return c;
 }
 

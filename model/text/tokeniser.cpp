@@ -250,7 +250,7 @@ BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
 void BytePairs::forget_names() {
   const auto found = ids_.find(kEndOfText);
   if (end_ == kNone && found != ids_.end()) end_ = found->second;
-  ids_ = {};
+  ids_ = std::unordered_map<std::string, std::int32_t>();
 }
 
 std::int32_t BytePairs::control_at(std::string_view text) const {

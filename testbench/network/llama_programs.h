@@ -71,7 +71,7 @@ class LlamaPrograms {
     std::uint32_t chunk = 1;
     model::LlamaShape shape;
     std::optional<mapper::StepMapper> mapper;
-    hw::MemoryImage constants;  ///< weights and parameters, until they are in memory
+    bool is_in_memory = false;  ///< its weights and parameters, since the first map()
     std::uint64_t constants_begin = 0, constants_end = 0;
   };
 

@@ -106,13 +106,17 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     });
   }
   SimulationResult result;
-  result.traces.resize(first.commands.size() - 1);
-  std::size_t left = result.traces.size();
+  std::size_t left = first.commands.size() - 1;
+  const bool keep_traces = options.keep_traces || !options.wave.path.empty();
+  if (keep_traces) result.traces.resize(left);
+  auto sharing = std::make_unique<ClassSharing>(first, machine);
   hw::EnergyEvents by_host;  // up to its last command
   processor.observe([&](const tlm_model::CommandTrace& trace) {
-    if (left == 0) return;
-    tlm_model::CommandTrace& kept = result.traces[trace.index] = trace;
+    if (left == 0 || !sharing) return;
     --left;
+    sharing->add(trace);
+    if (!keep_traces) return;
+    tlm_model::CommandTrace& kept = result.traces[trace.index] = trace;
     if (trace.unit != hw::Unit::kHost) return;
     const hw::EnergyEvents now = system.host_events();
     kept.events = now.since(by_host);
@@ -178,8 +182,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     if (result.cycles.empty()) {
       result.started = processor.start_cycle();
       result.finished = processor.finish_cycle();
-      result.classes = share_by_class(first, result.traces, machine);
-      if (!options.keep_traces && !wave) result.traces = {};
+      result.classes = sharing->share();
+      sharing = nullptr;
     }
     if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
