@@ -57,6 +57,8 @@ module systole_load_path #(
   output logic [Units-1:0]               start_o,           // a unit takes a command
   output logic [Units*EntryBits-1:0]     start_entry_o,
   input  logic [Units-1:1]               start_ready_i,
+  output logic                           store_waiting_o,   // see systole_dispatcher
+  output logic                           store_reads_o,
   input  logic [Entries-1:LoadQueue]     released_i,
   input  logic [Entries-1:LoadQueue]     completed_i,
   output logic                           load_ready_o,      // the load unit can take a command
@@ -101,6 +103,7 @@ module systole_load_path #(
   input  logic [DataBytes-1:0]           write_here_i,
   input  logic [DataBytes-1:0]           write_next_i,
   input  logic                           parameters_valid_i,
+  input  logic                           parameters_late_i,
   output logic                           parameters_done_o,
   input  logic [AddrBits-1:0]            parameters_address_i,
   output logic [DataWidth-1:0]           parameters_data_o,
@@ -195,7 +198,7 @@ module systole_load_path #(
     .entry_o,
     .start_valid_o      (start_valid),
     .start_ready_i      (start_ready),
-    .start_entry_o,
+    .start_entry_o, .store_waiting_o, .store_reads_o,
     .released_i         ({released_i, LoadQueue'(0)}),
     .completed_i        (completed),
     .idle_o
@@ -291,7 +294,7 @@ module systole_load_path #(
     .write_data_i ({write_data_i, write_data}),
     .write_here_i ({write_here_i, write_here}),
     .write_next_i ({write_next_i, write_next}),
-    .parameters_valid_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
+    .parameters_valid_i, .parameters_late_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
     .array_valid_i, .array_done_o, .array_reads_i, .array_address_i, .array_data_o
   );
 

@@ -1,8 +1,8 @@
 // A chain's tensor operands, up to two: brings the tiles of a command from memory, one after the other,
 // keeps them, and gives their vectors to the stages that want them, widened to 32 bits, as often as the
-// chain passes over a row. Cycles: tiles are read by a port as hw::ReadPort of hw/dma/read_dma.h, the
-// second one from the cycle on in which that is free, and can be used in the cycle after the one with
-// which the last byte of both is there.
+// chain passes over a row. The next command's may come while one without tensor operands runs. Cycles:
+// tiles are read by a port as hw::ReadPort of hw/dma/read_dma.h, the second one from the cycle on in which
+// that is free, and can be used in the cycle after the one with which the last byte of both is there.
 //
 // Rows follow each other in a buffer, each from the begin of a vector on.
 
@@ -26,8 +26,11 @@ module systole_operand_buffers #(
   input  logic                 in_order_i,
   input  logic [31:0]          row_bytes_i,
 
-  // of a command, held from its start on
-  input  logic                 start_i,
+  input  logic                 start_i,       // of the next command
+  input  logic                 readable_i,    // its tiles can be read
+  input  logic                 used_i,        // a command with tensor operands runs
+
+  // of that one, or else of the next one
   input  logic [1:0]           wanted_i,      // its chain has a first operand in memory, a second one
   input  logic [15:0]          type_i,        // systole_pkg::element_e
   input  logic [1:0]           passes_i,      // systole_row_passes
@@ -70,7 +73,11 @@ module systole_operand_buffers #(
   logic [LocalBits:0]   to;
   logic [31:0]          pitch;
 
-  // The second one waits for the port, which the first one has from the start on.
+  logic                 begins, begun_q;      // those of the next command
+
+  assign begins       = readable_i && !begun_q && !used_i;
+
+  // The second one waits for the port, which the first one has from the begin on.
   assign start_second = second_q && port_ready;
   assign element_bits = second_q ? type_bits[3:2] : type_bits[1:0];
   assign address      = second_q ? address_i[2*DramBits-1:DramBits] : address_i[DramBits-1:0];
@@ -80,8 +87,10 @@ module systole_operand_buffers #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       second_q <= 1'b0;
+      begun_q  <= 1'b0;
     end else begin
-      second_q <= (start_i && wanted_i[1]) || (second_q && !start_second);
+      second_q <= (begins && wanted_i[1]) || (second_q && !start_second);
+      begun_q  <= !start_i && (begun_q || begins);
     end
   end
 
@@ -90,7 +99,7 @@ module systole_operand_buffers #(
     .AddrWidth(DramBits), .LocalWidth(LocalBits + 1)
   ) u_dma (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_valid_i  ((start_i && wanted_i[0]) || second_q),
+    .start_valid_i  ((begins && wanted_i[0]) || second_q),
     .start_ready_o  (port_ready),
     .tag_i          (second_q),
     .sums_i         (1'b0),
@@ -133,13 +142,14 @@ module systole_operand_buffers #(
       if (!rst_ni) begin
         arriving_q[t] <= 1'b0;
       end else begin
-        arriving_q[t] <= (start_i && wanted_i[t]) ||
+        arriving_q[t] <= (begins && wanted_i[t]) ||
                          (arriving_q[t] && !(ended_q && ended_tag_q == 1'(t)));
       end
     end
 
     systole_tile_buffer #(.Lanes(Lanes), .Bytes(Bytes), .CountBits(CountBits)) u_buffer (
-      .clk_i, .rst_ni, .start_i,
+      .clk_i, .rst_ni,
+      .start_i    (begins),
       .type_i     (type_i[8*t+:8]),
       .passes_i,
       .rows_i     (m_i),
@@ -163,6 +173,7 @@ module systole_operand_buffers #(
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, Lanes >= 4 && 2**LocalBits == Bytes)
   `SYSTOLE_ASSERT(TakenThere_A, take_i != '0 |-> loaded_o)
-  `SYSTOLE_ASSERT(FirstBeforeSecond_A, start_i |-> (port_ready && (wanted_i[0] || !wanted_i[1])))
+  `SYSTOLE_ASSERT(BegunAtStart_A, start_i |-> (begins || begun_q))
+  `SYSTOLE_ASSERT(FirstBeforeSecond_A, begins |-> (port_ready && (wanted_i[0] || !wanted_i[1])))
 
 endmodule
