@@ -72,14 +72,13 @@ class StoreStream {
     const bool next = begun_ < commands_.size() && commands_[begun_].dispatched <= cycle;
     const bool starts = next && commands_[begun_].started <= cycle && can_start(cycle);
     const bool before = busy_, loading = !parameters_.empty();
-    const bool loaded = busy_ && code_ == 0 && (!loading || ahead_.parameters) &&
-                        (operands_from_ <= cycle || ahead_.operands);
+    const bool loaded = busy_ && code_ == 0 && (!loading || ahead_.parameters);
     std::uint64_t piece = 0;  // taken by the port
     bool row_end = false;
     const bool refused = stages_.has_result(sums_there_) && !takes_result(cycle, piece, row_end);
     const bool fed = stages_.step(sums_there_, refused);
-    const bool read =
-        loaded && !reads_.over() && (!sums_there_ || fed) && !around_.no_port(cycle, sums_at());
+    const bool read = loaded && !reads_.over() && operands_there(cycle) && (!sums_there_ || fed) &&
+                      !around_.no_port(cycle, sums_at());
     load(cycle);
     sums_there_ = read || (sums_there_ && !fed);
     if (read) {
@@ -147,16 +146,36 @@ class StoreStream {
 
   void fetch_operands(const StoreCommand& of, const Chain& chain, std::uint64_t cycle) {
     const std::vector<DType> tensors = tensor_types(chain);
+    if (tensors.empty()) return;
+    const std::uint64_t vectors = ceil_div(of.n, params_.lanes);
+    operands_there_.assign(of.m * vectors, 0);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
+      const std::uint64_t vector_bytes = params_.lanes * bytes_of(tensors[t]);
       RowRead tile;
       tile.address = of.tensors.at(t).address;
       tile.pitch = of.tensors[t].pitch;
       tile.rows = of.m;
       tile.bytes = of.n * bytes_of(tensors[t]);
+      tile.to_pitch = vectors * vector_bytes;
+      const std::size_t first = schedule_.operands.size();
       const ReadTimes read = operands_.run(tile, begun_, cycle, schedule_.operands);
       cycle = read.released;
-      operands_from_ = std::max(operands_from_, read.completed + 1);
+      // Those of a tile before are there when all of it is.
+      std::uint64_t last = t == 0 ? 0 : operands_there_.back();
+      std::size_t vector = 0;
+      for (std::size_t i = first; i < schedule_.operands.size(); ++i) {
+        for (const LocalWrite& write : local_writes(schedule_.operands[i], params_.lanes)) {
+          for (; (vector + 1) * vector_bytes <= write.to; ++vector) operands_there_[vector] = last;
+          last = std::max(last, write.cycle);
+        }
+      }
+      for (; vector < operands_there_.size(); ++vector) operands_there_[vector] = last;
     }
+  }
+  [[nodiscard]] bool operands_there(std::uint64_t cycle) const {
+    if (tensor_operands(chains_[command().chain]) == 0) return true;
+    const std::uint64_t vectors = ceil_div(command().n, params_.lanes);
+    return operands_there_[reads_.row() * vectors + reads_.vector()] < cycle;
   }
 
   void load(std::uint64_t cycle) {
@@ -212,8 +231,9 @@ class StoreStream {
   Ahead ahead_;
   std::uint64_t element_bytes_ = 1;
   ReadPort operands_;
-  std::uint64_t operands_from_ = 0;  ///< cycle from which those that have begun to come are there
-  std::uint64_t side_until_ = 0;     ///< cycle from which its side output is there
+  /// By vector of the tile that has begun to come: the cycle with which its operands are there.
+  std::vector<std::uint64_t> operands_there_;
+  std::uint64_t side_until_ = 0;  ///< cycle from which its side output is there
   RowOrder reads_;
   Vectors results_;
   bool sums_there_ = false;  ///< a vector is between accumulator and pipeline

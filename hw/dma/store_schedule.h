@@ -80,11 +80,11 @@ struct StoreSchedule {
 ///     command before are there. They have a second buffer.
 ///   The tile of a tensor operand comes from the cycle itself on, when it may be read and the
 ///   command before has no tensor operand or has handed on its last vector; that of a second one
-///   when the port is free. They can be used in the cycle after the one with which the last byte is
-///   there.
-/// - When it has started and all of that is there, a vector of sums is read a cycle, in the order
-/// of RowOrder, unless the accumulator has no
-///   port or the pipeline stands still. It enters the pipeline in the next cycle: StageFlow.
+///   when the port is free.
+/// - When it has started and micro-code and parameters are there, a vector of sums is read a cycle,
+///   in the order of RowOrder, unless the accumulator has no port or the pipeline stands still,
+///   from the cycle on after the one with which its operands are there, and all that is before them
+///   in the order of the requests. It enters the pipeline in the next cycle: StageFlow.
 /// - A vector of results leaves in pieces of up to a beat, one a cycle, when the port or the
 ///   scratchpad takes them; meanwhile the pipeline stands still.
 /// - The next command can start when the last piece has left and the port has issued all requests,

@@ -233,7 +233,7 @@ module systole_load_path #(
     end
   end
 
-  logic                          write_valid, write_sums;
+  logic                          write_valid, write_sums, unused_arrived;
   logic [LocalBits-LaneBits-1:0] write_word;
   logic [DataWidth-1:0]          write_data;
   logic [DataBytes-1:0]          write_here, write_next;
@@ -256,6 +256,8 @@ module systole_load_path #(
     .completed_o    (load_ended),
     .completed_tag_o(ended_tag),
     .error_o,
+    .before_i       ('0),
+    .arrived_o      (unused_arrived),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .write_valid_o  (write_valid),

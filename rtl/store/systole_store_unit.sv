@@ -4,8 +4,8 @@
 //
 // What a command needs comes while it is the next one in the station: micro-code, unless the pipeline
 // holds that chain, beside it its words of the parameter block, which stay in buffers for all of its rows,
-// and the tiles of its tensor operands. When it has started and all of that is there, a vector of sums goes
-// in every cycle, as often as the chain passes over its row.
+// and the tiles of its tensor operands. When it has started and the first two are there, a vector of sums
+// goes in every cycle in which its operands are there, as often as the chain passes over its row.
 // The last byte out makes place for the next command, except that the writing port must have sent its
 // last request, and that a side output must be there.
 
@@ -184,7 +184,7 @@ module systole_store_unit #(
   logic [AddrBits-1:0]  parameters_at;
   logic [StatisticsBits-1:0] statistics;
   logic [ColBits-1:0]   kept;
-  logic                 code_left, loaded, operands_loaded;
+  logic                 code_left, loaded;
   logic                 next_moves, next_continues;   // the next command
   logic [SumBits-1:0]   next_c, next_c_pitch;
   logic [CountBits-1:0] next_m, next_n;
@@ -209,7 +209,7 @@ module systole_store_unit #(
   assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
   assign start_ready_o = !busy_q && !side_busy && port_ready;
   assign start         = start_valid_i && start_ready_o;
-  assign loaded        = busy_q && !code_left && parameters_loaded && operands_loaded;
+  assign loaded        = busy_q && !code_left && parameters_loaded;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -280,6 +280,8 @@ module systole_store_unit #(
 
   // ---------------------------------------------------------------- tensor operands
   logic                  operand_error, operands_there, used;
+  logic [1:0]            tensor_valid;
+  logic                  sums_take;           // a vector of sums is read
   logic [1:0]            wanted;              // by the chain of the command that runs
   logic [CountBits-1:0]  next_vectors;
   logic [1:0]            tensor_take;
@@ -288,7 +290,6 @@ module systole_store_unit #(
   assign wanted       = {tensor_stage_i[2*Stages-1:Stages] != '0, tensor_stage_i[Stages-1:0] != '0};
   assign used         = busy_q && wanted != '0;
   assign next_vectors = (next_n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
-  assign operands_loaded = wanted == '0 || operands_there;
 
   systole_operand_buffers #(
     .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
@@ -306,10 +307,12 @@ module systole_store_unit #(
     .m_i       (used ? m : next_m),
     .n_i       (used ? n : next_n),
     .vectors_i (used ? vectors : next_vectors),
-    .loaded_o  (operands_there),
+    .step_i    (sums_take),
+    .there_o   (operands_there),
     .error_o   (operand_error),
-    .take_i   (tensor_take),
-    .data_o   (tensor_data),
+    .valid_o   (tensor_valid),
+    .take_i    (tensor_take),
+    .data_o    (tensor_data),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
   );
@@ -348,11 +351,11 @@ module systole_store_unit #(
   );
 
   // ---------------------------------------------------------------- sums into the pipeline
-  logic               reading, sums_take, read_row_end, read_last;
+  logic               reading, read_row_end, read_last;
   logic [SumBits-1:0] unused_next;
   logic [Lanes-1:0]   mask, mask_q;
 
-  assign sums_valid_o = loaded && reading;
+  assign sums_valid_o = loaded && reading && (wanted == '0 || operands_there);
   assign sums_take    = sums_valid_o && sums_ready_i;
   assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
 
@@ -408,6 +411,7 @@ module systole_store_unit #(
     .shifts_i       (shifts),
     .addend_i       (addend),
     .parameters_take_o(parameters_take),
+    .tensor_valid_i (tensor_valid),
     .tensor_i       (tensor_data),
     .tensor_take_o  (tensor_take),
     .divided_i      (divided),

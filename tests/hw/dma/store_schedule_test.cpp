@@ -92,8 +92,9 @@ TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
   }
 }
 
-// A tile of 3 x 20 bytes in requests of up to 64: three of them, one a cycle. Its vectors are used
-// in the cycle after the last byte is there, which is the next one after the micro-code otherwise.
+// A tile of 3 x 20 bytes in requests of up to 64: three of them, one a cycle, each in five beats. A
+// vector is used in the cycle after its beat is there, the first one in the cycle after the
+// micro-code otherwise.
 TEST(StoreSchedule, WaitsForATensorOperand) {
   Chain chain;
   chain.stages.resize(1);
@@ -112,7 +113,7 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
     EXPECT_EQ(with.operands[i].address, 128 + 64 * i);
     EXPECT_EQ(with.operands[i].bytes, 20U);
   }
-  const std::uint64_t there = move.started + 2 + 30, code = move.started + 1 + 9;
+  const std::uint64_t there = move.started + 30 - 4, code = move.started + 1 + 9;
   const std::uint64_t deeper = stage_latency(chain.stages[0]) - stage_latency(Stage{});
   EXPECT_EQ(with.times[0].completed, without + (there + 1 - code) + deeper);
 }
@@ -136,7 +137,9 @@ TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
   }
   chain.stages[1] = Stage{};
   const StoreSchedule one = store_times({chain}, {move}, store_params(4, 4), nothing_around());
-  const std::uint64_t later = two.operands[5].done - one.operands[2].done;
+  // Of the first tile alone a vector is used in each cycle from its first beat on. With the second,
+  // whose vectors have two beats, row 1 ends with its request, and row 2 follows.
+  const std::uint64_t later = (two.operands[4].done + 1 + 5) - (one.operands[0].done - 4 + 15);
   const std::uint64_t deeper = stage_latency({StageOp::kAdd, Operand::kTensor}) - 1;
   EXPECT_EQ(two.times[0].completed, one.times[0].completed + later + deeper);
 }
@@ -228,7 +231,7 @@ TEST(StoreSchedule, FetchesWhileACommandWaitsForItsSums) {
     const std::uint64_t whole = length_of_next(chain, 0, 0), least = length_of_next(chain, 900, 0);
     const std::uint64_t words = parameter_words(chain) * 5 * 4;  // of 4 bytes, for 5 vectors
     std::uint64_t loads = std::max<std::uint64_t>(9 * chain.stages.size(), words);
-    if (tensor_operands(chain) != 0) loads = std::max<std::uint64_t>(loads, 2 + 30);
+    if (tensor_operands(chain) != 0) loads = std::max<std::uint64_t>(loads, 30 - 4);
     EXPECT_EQ(least, whole - loads) << i;
     for (std::uint64_t later = 1; later < loads + 2; later += 7) {
       EXPECT_EQ(length_of_next(chain, later, 0), std::max(least, whole - later)) << i;
