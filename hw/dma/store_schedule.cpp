@@ -174,6 +174,7 @@ class StoreStream {
   }
   [[nodiscard]] bool operands_there(std::uint64_t cycle) const {
     if (tensor_operands(chains_[command().chain]) == 0) return true;
+    if (command().whole) return operands_there_.back() < cycle;
     const std::uint64_t vectors = ceil_div(command().n, params_.lanes);
     return operands_there_[reads_.row() * vectors + reads_.vector()] < cycle;
   }

@@ -31,6 +31,7 @@ struct StoreParams {
 struct StoreCommand {
   std::uint64_t started = 0, dispatched = 0, readable = 0;
   bool move = false;
+  bool whole = false;  ///< it writes where its operands are: all of them come first
   std::uint64_t m = 1, n = 1;
   std::uint64_t c = 0, c_pitch = 0;    ///< sums of the accumulator
   std::uint64_t to = 0, to_pitch = 0;  ///< bytes of memory or of the scratchpad

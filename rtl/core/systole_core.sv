@@ -205,7 +205,7 @@ module systole_core #(
   end
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
-  logic                     load_error, write_valid, write_done, store_waiting, store_reads;
+  logic                     load_error, write_valid, write_done, store_waiting, store_reads, rereads;
   logic [Units-1:1]         start_ready;
   logic [LoadQueue-1:0]     load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
@@ -245,6 +245,7 @@ module systole_core #(
     .operand_address_i   (192'(tensor)),
     .operand_pitch_i     (96'(tensor_pitch)),
     .illegal_o           (refused),
+    .rereads_o           (rereads),
     .entry_o,
     .start_o             (started_o),
     .start_entry_o,
@@ -352,6 +353,7 @@ module systole_core #(
     .command_slot_i      (chain),
     .tensor_i            (tensor),
     .tensor_pitch_i      (tensor_pitch),
+    .rereads_i           (rereads),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
     .waiting_i           (store_waiting),

@@ -52,6 +52,7 @@ module systole_load_path #(
   input  logic [(DramRanges-2)*64-1:0]   operand_address_i,
   input  logic [(DramRanges-2)*32-1:0]   operand_pitch_i,
   output logic                           illegal_o,         // nothing here can do it
+  output logic                           rereads_o,         // it writes main memory where it reads it
   output logic [Entries-1:0]             entry_o,
 
   output logic [Units-1:0]               start_o,           // a unit takes a command
@@ -167,6 +168,20 @@ module systole_load_path #(
   );
   assign illegal_o    = valid_i && !(legal && !is_end && (unit != systole_pkg::LoadUnit || plain));
   assign unused_names = ^{uses_chain, chain, operands};  // for who fetches
+
+  logic unused_after_read, unused_after_write;
+
+  systole_range_hazard #(.Ranges(DramRanges), .Bits(DramBits)) u_self (
+    .older_write_i  (dram_write),
+    .older_begin_i  (dram_begin),
+    .older_end_i    (dram_end),
+    .younger_write_i(dram_write),
+    .younger_begin_i(dram_begin),
+    .younger_end_i  (dram_end),
+    .after_read_o   (unused_after_read),
+    .after_write_o  (unused_after_write),
+    .read_late_o    (rereads_o)
+  );
 
   // ---------------------------------------------------------------- dispatcher
   logic [Units-1:0]           start_valid, start_ready;

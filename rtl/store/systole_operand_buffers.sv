@@ -34,6 +34,7 @@ module systole_operand_buffers #(
   output logic                 there_o,       // its operands are there, or not wanted
 
   // of that one, or else of the next one
+  input  logic                 whole_i,       // all of them are there before the first one is used
   input  logic [1:0]           wanted_i,      // its chain has a first operand in memory, a second one
   input  logic [15:0]          type_i,        // systole_pkg::element_e
   input  logic [1:0]           passes_i,      // systole_row_passes
@@ -151,7 +152,7 @@ module systole_operand_buffers #(
   assign step     = step_i && used_i;
   assign next_end = (start_i ? '0 : (WordBits+1)'(next_at)) + (WordBits+1)'(1);
   assign bits     = wanted_i[1] ? type_bits[3:2] : type_bits[1:0];
-  assign vector_end = ((LocalBits+1)'(next_end) << (3'(LaneBits) + 3'(bits))) +
+  assign vector_end = whole_i ? '1 : ((LocalBits+1)'(next_end) << (3'(LaneBits) + 3'(bits))) +
                     (wanted_i[1] ? (LocalBits+1)'(Bytes) : '0);
 
   always_ff @(posedge clk_i) begin

@@ -43,6 +43,7 @@ module systole_store_path #(
   input  logic [SlotBits-1:0]   command_slot_i,  // of its chain
   input  logic [63:0]           tensor_i,        // its second tensor operand
   input  logic [31:0]           tensor_pitch_i,
+  input  logic                  rereads_i,       // it writes where its operands are
   output logic                  legal_o,         // if it is a store or a move
   input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
   input  logic                  waiting_i,       // see systole_store_unit
@@ -218,6 +219,7 @@ module systole_store_path #(
   ) u_unit (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .entry_i,
     .move_i      (move),
+    .whole_i     (rereads_i),
     .chain_i     (command_slot_i),
     .c_i         (c[SumBits-1:0]),
     .c_pitch_i   (c_pitch[SumBits-1:0]),

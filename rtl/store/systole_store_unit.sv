@@ -45,6 +45,7 @@ module systole_store_unit #(
   // a command in flight to an entry of the station
   input  logic [Queue-1:0]      entry_i,
   input  logic                  move_i,          // into the scratchpad, not to memory
+  input  logic                  whole_i,         // all operands come before the first vector
   input  logic [SlotBits-1:0]   chain_i,
   input  logic [SumBits-1:0]    c_i,             // sums
   input  logic [SumBits-1:0]    c_pitch_i,
@@ -156,7 +157,7 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  localparam int unsigned FieldBits = 2 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
+  localparam int unsigned FieldBits = 3 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
                                       AddrBits + StatisticsBits + ColBits;
 
   logic [FieldBits-1:0] fields_q [Queue];
@@ -164,7 +165,7 @@ module systole_store_unit #(
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
       if (entry_i[e]) begin
-        fields_q[e] <= {move_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
+        fields_q[e] <= {move_i, whole_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
                         parameters_i, statistics_i, kept_i, tensor_i, tensor_pitch_i};
       end
     end
@@ -174,7 +175,7 @@ module systole_store_unit #(
   logic                 busy_q, start, port_ready, out_over, out_valid, out_ready, side_busy;
   logic [Lanes*32-1:0]  out;                  // a vector of results
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
-  logic                 moves, continues;
+  logic                 moves, whole, continues;
   logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
   logic [DramBits-1:0]  to;
@@ -185,7 +186,7 @@ module systole_store_unit #(
   logic [StatisticsBits-1:0] statistics;
   logic [ColBits-1:0]   kept;
   logic                 code_left, loaded;
-  logic                 next_moves, next_continues;   // the next command
+  logic                 next_moves, next_whole, next_continues;   // the next command
   logic [SumBits-1:0]   next_c, next_c_pitch;
   logic [CountBits-1:0] next_m, next_n;
   logic [DramBits-1:0]  next_to;
@@ -198,9 +199,9 @@ module systole_store_unit #(
   logic                 unused_next_fields;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
-  assign {moves, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+  assign {moves, whole, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
           tensor_pitch} = fields_q[entry];
-  assign {next_moves, next_continues, next_o, next_c, next_c_pitch, next_m, next_n, next_to, next_to_pitch,
+  assign {next_moves, next_whole, next_continues, next_o, next_c, next_c_pitch, next_m, next_n, next_to, next_to_pitch,
           next_parameters_at, next_statistics, next_kept, next_tensor, next_tensor_pitch} =
          fields_q[start_entry_i];
   assign unused_next_fields = ^{next_moves, next_continues, next_c, next_c_pitch, next_to, next_to_pitch,
@@ -299,6 +300,7 @@ module systole_store_unit #(
     .start_i   (start),
     .readable_i(reads_i),
     .used_i    (used),
+    .whole_i   (used ? whole : next_whole),
     .wanted_i  (used ? wanted : next_tensor_i),
     .type_i    (used ? element_i : next_element_i),
     .passes_i  (used ? passes_i : next_passes_i),
