@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/file_mapping.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/round.h"
 
 namespace systole::hw {
 namespace {
@@ -47,11 +49,17 @@ MappedFile::MappedFile(const std::string& path) {
 
 void MappedFile::let_go(const void* first, std::size_t bytes) const {
   if (!is_file_ || bytes == 0) return;
+  // What is read brings its neighbours along, so many bytes of Linux's: they go with it.
+  constexpr std::size_t kAround = std::size_t{64} << 10U;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(first) % page;
+  const auto address = reinterpret_cast<std::uintptr_t>(first);
+  const auto file = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  const std::size_t around = std::max(page, kAround);
+  const std::uintptr_t begin = std::max(file / page * page, address / around * around);
+  const std::uintptr_t end =
+      std::min(round_up(file + bytes_.size(), page), round_up(address + bytes, around));
   // Advice alone: if it is not taken, nothing is wrong.
-  ::madvise(const_cast<char*>(static_cast<const char*>(first)) - before, bytes + before,
-            MADV_DONTNEED);
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 MappedFile MappedFile::of_bytes(std::string bytes) {

@@ -21,8 +21,8 @@ class MappedFile {
   /// Of a file at least one byte; lives as long as any copy of this object.
   std::string_view bytes() const { return bytes_; }
 
-  /// Gives back the host memory of the pages with these bytes of a file, which come again from the
-  /// file where they are read. Bytes that are no file stay.
+  /// Gives back the host memory of the pages with these bytes of a file, and near them, which come
+  /// again from the file where they are read. Bytes that are no file stay.
   void let_go(const void* first, std::size_t bytes) const;
 
  private:

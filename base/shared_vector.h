@@ -34,14 +34,15 @@ class SharedVector {
   SharedVector(std::initializer_list<T> elements) : SharedVector(std::vector<T>(elements)) {}
 
   /// `size` elements that `make` returns. Whoever asks for one has all of them made, to stay;
-  /// hold() has them for as long as it is wanted.
-  [[nodiscard]] static SharedVector deferred(std::size_t size,
-                                             std::function<std::vector<T>()> make) {
+  /// hold() has them for as long as it is wanted. `exchanged`: see exchanged().
+  [[nodiscard]] static SharedVector deferred(std::size_t size, std::function<std::vector<T>()> make,
+                                             const SharedVector& exchanged = {}) {
     SharedVector made;
     if (size == 0) return made;
     made.state_ = std::make_shared<State>();
     made.state_->size = size;
     made.state_->make = std::move(make);
+    made.state_->exchanged = exchanged.state_;
     return made;
   }
   /// `size` elements from `first` on, which are in the file.
@@ -94,6 +95,17 @@ class SharedVector {
     }
     return {lent, lent->data()};
   }
+  /// The same matrix with rows and columns exchanged, where the elements are made of that; else
+  /// none. Whoever can read it needs none of them made.
+  [[nodiscard]] SharedVector exchanged() const {
+    SharedVector other;
+    if (state_ != nullptr) other.state_ = state_->exchanged;
+    return other;
+  }
+  /// Whether the elements are those of a file.
+  [[nodiscard]] bool is_view() const noexcept {
+    return state_ != nullptr && state_->in_file != nullptr && !state_->is_vector;
+  }
   /// That of the copies that share their elements.
   [[nodiscard]] const void* identity() const noexcept { return state_.get(); }
   /// Of elements in a file: that they are read again soon is not likely. Host memory that they take
@@ -131,6 +143,7 @@ class SharedVector {
       own->is_vector = true;
       state_ = std::move(own);
     }
+    state_->exchanged = nullptr;
     return state_->elements;
   }
 
@@ -151,6 +164,7 @@ class SharedVector {
     const T* in_file = nullptr;        ///< or `make`:
     std::function<std::vector<T>()> make;
     std::weak_ptr<const std::vector<T>> lent;  ///< what hold() has made
+    std::shared_ptr<State> exchanged;
     std::mutex mutex;
 
     void keep() {
@@ -168,9 +182,6 @@ class SharedVector {
     }
   };
 
-  [[nodiscard]] bool is_view() const noexcept {
-    return state_ != nullptr && state_->in_file != nullptr && !state_->is_vector;
-  }
   [[nodiscard]] static const std::vector<T>& none() noexcept {
     static const std::vector<T> nothing;
     return nothing;

@@ -40,7 +40,8 @@ void count_loads(Mapping& mapping) {
 
 Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
                     std::vector<Group> groups, const std::vector<Pipeline>& pipelines,
-                    Placement placement, PlanReplay expected, bool with_constants) {
+                    Placement placement, PlanReplay expected, bool with_constants,
+                    std::vector<hw::Command> room) {
   Mapping mapping;
   mapping.groups = std::move(groups);
   mapping.tilings = std::move(expected.tilings);
@@ -65,7 +66,9 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
       expected_commands += of[i].commands();
     }
   }
-  mapping.program.commands.reserve(expected_commands);
+  room.clear();
+  if (room.capacity() == 0) room.reserve(expected_commands);
+  mapping.program.commands = std::move(room);
   const EmitTarget to{graph, machine, placement, constants, mapping.program};
   Emitter emitter(to);
   for (std::size_t i = 0; i < pipelines.size(); ++i) {

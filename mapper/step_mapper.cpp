@@ -107,7 +107,9 @@ Placement StepMapper::place(const model::Graph& parted, std::uint32_t row_gap) c
   return placement;
 }
 
-Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
+Mapping StepMapper::map(const model::Graph& step, bool with_constants, Mapping last) {
+  std::vector<hw::Command> room = std::move(last.program.commands);
+  last = {};
   choice_.forget_unused(kRemembered);
   const model::Graph graph = split_norms(step, machine_);
   // Programs that came later may have added tensors, none of which is this one's.
@@ -120,6 +122,7 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
                        limit, weights_);
   };
   PlanReplay expected = replay(placement_, std::numeric_limits<std::uint64_t>::max());
+  choice_.free_room();
   // Where tensors are is decided at the first step, for all.
   if (weights_.empty()) {
     for (const std::uint32_t gap : row_gaps(machine_)) {
@@ -136,7 +139,7 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
     }
   }
   Mapping mapping = emit_groups(graph, machine_, std::move(groups), pipelines_, placement_,
-                                std::move(expected), with_constants);
+                                std::move(expected), with_constants, std::move(room));
   // Steps read the weights where the first one has left them.
   if (program_address_.value_or(mapping.program_address) != mapping.program_address) {
     throw std::logic_error("step mapper: the constants of " + graph.name + " have moved");

@@ -35,7 +35,8 @@ class StepMapper {
 
   /// The program of the step that `graph` computes, the same graph as that of the constructor.
   /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
-  [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
+  /// Takes the memory of `last`, a mapping that is not needed any more.
+  [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants, Mapping last = {});
 
   /// A program of other operators on the same tensors, which runs between two steps: `graph` has
   /// their tensors, and its nodes read and write such as last in DRAM from step to step. The image

@@ -26,10 +26,12 @@ struct StoreParams {
   ReadParams operands;  ///< the port for tensor operands
 };
 
-/// A store, or a move, that the unit takes in cycle `started`.
+/// A store, or a move, that the unit takes in cycle `started`. From `dispatched` on it is in the
+/// station, from `readable` on its parameters and tensor operands may be read: DispatchTimes.
 struct StoreCommand {
-  std::uint64_t started = 0;
+  std::uint64_t started = 0, dispatched = 0, readable = 0;
   bool move = false;
+  bool whole = false;  ///< it writes where its operands are: all of them come first
   std::uint64_t m = 1, n = 1;
   std::uint64_t c = 0, c_pitch = 0;    ///< sums of the accumulator
   std::uint64_t to = 0, to_pitch = 0;  ///< bytes of memory or of the scratchpad
@@ -50,10 +52,10 @@ struct StoreTimes {
 
 /// What is around a unit.
 struct StoreSurroundings {
-  /// Serves an access of the scratchpad from a cycle on. Returns the first cycle after it.
-  std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address)> read_parameters;
-  std::function<std::uint64_t(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes)>
-      write;
+  /// Whether the scratchpad serves an access in a cycle. In each, writes are asked for first.
+  /// `ahead`: the command has not started, so the access goes after those of all others.
+  std::function<bool(std::uint64_t cycle, std::uint64_t address, bool ahead)> read_parameters;
+  std::function<bool(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes)> write;
   /// Whether there is no port in a cycle to read the vector from sum `at` of the accumulator on.
   std::function<bool(std::uint64_t cycle, std::uint64_t at)> no_port;
   WriteMemory memory;
@@ -69,14 +71,21 @@ struct StoreSchedule {
 /// Runs commands whose starts are known: a command that would start before the `free` of the one
 /// before it starts then.
 ///
-/// - From the cycle after the start on: the micro-code, nine words a stage, one a cycle, unless the
-///   command before had the same chain; at the same time the parameters, stage by stage, word by
-///   word, for each vector of `lanes` columns 4 x lanes bytes in words of the scratchpad.
-///   The tile of a tensor operand comes from the cycle of the start on, that of a second one when
-///   the port is free, and they can be used in the cycle after the one with which the last byte is
-///   there.
-/// - Then a vector of sums is read a cycle, in the order of RowOrder, unless the accumulator has no
-///   port or the pipeline stands still. It enters the pipeline in the next cycle: StageFlow.
+/// - A command is fetched for ahead of its start, from when on it is the next one in the station.
+/// In
+///   the cycle after the one in which that begins come
+///   - the micro-code, nine words a stage, one a cycle, unless the stages hold it: it begins when
+///     the command before has handed on its last vector;
+///   - at the same time the parameters, stage by stage, word by word, for each vector of `lanes`
+///     columns 4 x lanes bytes in words of the scratchpad: when they may be read, and those of the
+///     command before are there. They have a second buffer.
+///   The tile of a tensor operand comes from the cycle itself on, when it may be read and the
+///   command before has no tensor operand or has handed on its last vector; that of a second one
+///   when the port is free.
+/// - When it has started and micro-code and parameters are there, a vector of sums is read a cycle,
+///   in the order of RowOrder, unless the accumulator has no port or the pipeline stands still,
+///   from the cycle on after the one with which its operands are there, and all that is before them
+///   in the order of the requests. It enters the pipeline in the next cycle: StageFlow.
 /// - A vector of results leaves in pieces of up to a beat, one a cycle, when the port or the
 ///   scratchpad takes them; meanwhile the pipeline stands still.
 /// - The next command can start when the last piece has left and the port has issued all requests,

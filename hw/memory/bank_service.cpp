@@ -59,6 +59,17 @@ std::uint64_t BankService::serve_access(std::uint64_t at, const BankAccess& acce
   return at;
 }
 
+bool BankService::is_free(std::uint64_t at, const BankAccess& access) const {
+  const auto free = [&](std::size_t bank) { return banks_.at(bank).free_from(at) == at; };
+  return free(access.bank) && (!access.crosses || free(access.bank + std::size_t{1}));
+}
+
+bool BankService::serves(std::uint64_t at, const BankAccess& access) {
+  if (!is_free(at, access)) return false;
+  (void)serve_access(at, access);
+  return true;
+}
+
 BankService::Served BankService::serve(std::uint64_t at, const BankStep& step) {
   Served served{at, at, 0};
   if (step.first) served.first = serve_access(at, *step.first);

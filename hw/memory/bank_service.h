@@ -44,6 +44,11 @@ class BankService {
   /// Costs a visit of each interval in which others use the banks, not of each step.
   std::uint64_t serve(std::uint64_t at, const BankStep& step, std::uint64_t count);
 
+  /// Whether the banks of an access are free in cycle `at`.
+  [[nodiscard]] bool is_free(std::uint64_t at, const BankAccess& access) const;
+  /// The same; the access is served then.
+  bool serves(std::uint64_t at, const BankAccess& access);
+
   /// No client will ask for cycles before `cycle` any more.
   void prune_before(std::uint64_t cycle);
 

@@ -157,17 +157,23 @@ Command make(std::size_t opcode, std::index_sequence<kIndices...> /*opcodes*/) {
 }  // namespace
 
 std::vector<std::uint8_t> encode_commands(const std::vector<Command>& commands) {
-  std::vector<std::uint8_t> bytes(commands.size() * kCommandBytes);
+  std::vector<std::uint8_t> bytes;
+  append_commands(commands, bytes);
+  return bytes;
+}
+
+void append_commands(const std::vector<Command>& commands, std::vector<std::uint8_t>& bytes) {
+  const std::size_t first = bytes.size();
+  bytes.resize(first + commands.size() * kCommandBytes);
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const Command& command = commands[i];
-    std::uint8_t* const at = &bytes[i * kCommandBytes];
+    std::uint8_t* const at = &bytes[first + i * kCommandBytes];
     at[layout::kOpcode] = static_cast<std::uint8_t>(command.opcode());
     at[layout::kIssue] = static_cast<std::uint8_t>(command.issue);
     put_little_endian(command.op, at + layout::kOp);
     Encoder encoder(at);
     std::visit([&](const auto& work) { layout::visit_fields(work, encoder); }, command.work);
   }
-  return bytes;
 }
 
 Command decode_command(const std::uint8_t* bytes) {

@@ -19,6 +19,14 @@ Hazard hazard_between(const std::vector<Range>& older, const std::vector<Range>&
   return result;
 }
 
+bool writes_what_is_read(const std::vector<Range>& older, const std::vector<Range>& younger) {
+  return std::any_of(younger.begin(), younger.end(), [&](const Range& b) {
+    if (b.write || (b.space != Space::kScratchpad && b.space != Space::kDram)) return false;
+    return std::any_of(older.begin(), older.end(),
+                       [&b](const Range& a) { return a.write && conflict(a, b); });
+  });
+}
+
 std::array<std::uint32_t, kStations> station_sizes(const Machine& machine) {
   return {machine.core.load_queue, machine.core.compute_queue, machine.core.store_queue};
 }
@@ -35,6 +43,7 @@ DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::
   DispatchTimes time;
   time.dispatched = free_ = room + 1;
   time.started = std::max(time.dispatched, station.unit_free);
+  time.readable = time.dispatched;
   flight_.erase(
       std::remove_if(flight_.begin(), flight_.end(),
                      [&](const Flight& older) { return older.completed <= time.dispatched; }),
@@ -49,6 +58,9 @@ DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::
         break;
       case Hazard::kAfterWrite:
         time.started = std::max(time.started, older.completed);
+        if (writes_what_is_read(older.ranges, ranges)) {
+          time.readable = std::max(time.readable, older.completed);
+        }
         break;
     }
   }

@@ -24,6 +24,10 @@ enum class Hazard : std::uint8_t {
 [[nodiscard]] Hazard hazard_between(const std::vector<Range>& older,
                                     const std::vector<Range>& younger, bool both_compute);
 
+/// Whether the older command writes what the younger one reads of the scratchpad or of main memory.
+[[nodiscard]] bool writes_what_is_read(const std::vector<Range>& older,
+                                       const std::vector<Range>& younger);
+
 /// Units with a reservation station: load, compute, store.
 inline constexpr std::size_t kStations = 3;
 
@@ -43,6 +47,9 @@ struct DispatchItem {
 struct DispatchTimes {
   std::uint64_t dispatched = 0;  ///< it is in its station
   std::uint64_t started = 0;     ///< its unit takes it
+  /// No older command will write any more what it reads of scratchpad and main memory: its unit may
+  /// fetch that ahead of the start.
+  std::uint64_t readable = 0;
 };
 
 /// Dispatches commands in order, one a cycle: each when it has arrived and its station has a free

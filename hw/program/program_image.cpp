@@ -210,8 +210,7 @@ std::vector<std::uint8_t> encode_program(const Program& program) {
   image.reserve(header.bytes());
   FieldWriter out(image);
   put_header(out, header);
-  const std::vector<std::uint8_t> commands = encode_commands(program.commands);
-  image.insert(image.end(), commands.begin(), commands.end());
+  append_commands(program.commands, image);
   out.pad_to(header.operand(0));
   for (const DramTile& tile : program.operand_tiles) {
     out.put(tile.address);

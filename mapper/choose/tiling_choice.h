@@ -51,6 +51,11 @@ class TilingChoice {
   /// Frees what was decided and looked up for no program of the last `steps` calls of this:
   /// programs of a decoder's steps have new shapes all the time. Between two programs.
   void forget_unused(std::uint64_t steps);
+  /// Frees the memory that trials use again.
+  void free_room() {
+    spare_ = std::vector<std::vector<hw::Command>>();
+    scratch_ = Replay(machine_);
+  }
   /// A number of what was decided last, equal for equal tilings.
   [[nodiscard]] std::size_t last() const noexcept { return last_; }
   /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen

@@ -42,7 +42,7 @@ Group LoopEmitter::without_bias(const Group& group) {
   bias_.reset();
   if (!begins_with_bias(group)) return rest;
   rest.chain.stages.erase(rest.chain.stages.begin());
-  std::vector<std::int32_t>& values = rest.parameters;
+  hw::SharedVector<std::int32_t>& values = rest.parameters;
   const std::uint32_t bytes = group.n() * 4;
   const auto* const row =
       values.empty() ? nullptr : reinterpret_cast<const std::uint8_t*>(values.data());
@@ -50,7 +50,7 @@ Group LoopEmitter::without_bias(const Group& group) {
   const bool matrix = unrolls(rest);
   bias_ = to_.constants.add_tile(row, matrix ? 0 : bytes, matrix ? group.m() : 1, bytes, bytes,
                                  operand_alignment());
-  if (!values.empty()) values.erase(values.begin(), values.begin() + group.n());
+  if (!values.empty()) values = values.part(group.n(), values.size() - group.n());
   return rest;
 }
 

@@ -142,8 +142,13 @@ void append(Group& group, std::size_t index, const Graph& graph) {
   }
   group.nodes.push_back(index);
   group.chain.stages.push_back(stage);
-  const std::vector<std::int32_t>& parameters = node.stage()->parameters;
-  group.parameters.insert(group.parameters.end(), parameters.begin(), parameters.end());
+  const hw::SharedVector<std::int32_t>& parameters = node.stage()->parameters;
+  if (group.parameters.empty()) {
+    group.parameters = parameters;
+  } else if (!parameters.empty()) {
+    std::vector<std::int32_t>& all = group.parameters.edit();
+    all.insert(all.end(), parameters.begin(), parameters.end());
+  }
   if (node.statistics() != model::kNoTensor) group.statistics = node.statistics();
   if (node.valid_cols() != 0) group.valid_cols = node.valid_cols();
   group.out = node.out;

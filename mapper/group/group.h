@@ -17,8 +17,9 @@ namespace systole::mapper {
 /// A chain and what its stages work on.
 struct BoundChain {
   hw::Chain chain;
-  std::vector<std::int32_t> parameters;  ///< [parameter_words(chain)][cols], empty shape-only
-  std::vector<model::View> tensors;      ///< tensor operands, in the order of their stages
+  /// [parameter_words(chain)][cols], empty shape-only.
+  hw::SharedVector<std::int32_t> parameters;
+  std::vector<model::View> tensors;               ///< tensor operands, in the order of their stages
   model::TensorId statistics = model::kNoTensor;  ///< that it reads or leaves
   std::uint32_t valid_cols = 0;                   ///< model::Node::valid_cols
 };

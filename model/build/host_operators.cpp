@@ -133,9 +133,10 @@ class HostSplit {
     host.out_scale = static_cast<float>(unit);
     host.lo = hw::imm32(node.stage()->stage, 2);
     host.hi = hw::imm32(node.stage()->stage, 3);
+    const std::vector<std::int32_t>& parameters = node.stage()->parameters;
     for (std::size_t i = 0; i < cols; ++i) {
-      host.gamma.push_back(static_cast<float>(gamma * node.stage()->parameters.at(i)));
-      host.beta.push_back(static_cast<float>(beta * node.stage()->parameters.at(cols + i)));
+      host.gamma.push_back(static_cast<float>(gamma * parameters.at(i)));
+      host.beta.push_back(static_cast<float>(beta * parameters.at(cols + i)));
     }
   }
 

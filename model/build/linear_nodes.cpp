@@ -54,12 +54,15 @@ hw::SharedVector<hw::WeightGroup> transposed_groups(const IntegerLinear& layer) 
 }  // namespace
 
 hw::SharedVector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
-  return hw::SharedVector<std::uint8_t>::deferred(
-      layer.weight.size(), [weight = layer.weight, outputs = layer.outputs, inputs = layer.inputs] {
+  using Bytes = hw::SharedVector<std::uint8_t>;
+  return Bytes::deferred(
+      layer.weight.size(),
+      [weight = layer.weight, outputs = layer.outputs, inputs = layer.inputs] {
         std::vector<std::uint8_t> data = transposed(weight.hold().get(), outputs, inputs);
         weight.let_go();
         return data;
-      });
+      },
+      layer.weight.is_view() ? layer.weight.as<std::uint8_t>() : Bytes());
 }
 
 hw::Stage factor_stage(const IntegerLinear& layer, unsigned bits, hw::Rounding rounding) {

@@ -63,6 +63,8 @@ class Safetensors {
 
   /// As given to `open`.
   const std::string& path() const { return path_; }
+  /// What has been read of it is not likely to be read again soon: it takes no host memory then.
+  void let_go() const { file_.let_go(file_.bytes().data(), file_.bytes().size()); }
   /// The free text of the header: key to value; empty if the file has none.
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   /// All tensors' names, sorted by bytes.

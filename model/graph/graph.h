@@ -90,9 +90,9 @@ struct Product {
 /// A post-op stage on Node::in.
 struct StageUse {
   hw::Stage stage;
-  std::vector<std::int32_t> parameters;  ///< [parameter_words(stage)][cols]
-  View tensor;                           ///< its tensor operand
-  TensorId statistics = kNoTensor;       ///< row statistics that it reads or leaves
+  hw::SharedVector<std::int32_t> parameters;  ///< [parameter_words(stage)][cols]
+  View tensor;                                ///< its tensor operand
+  TensorId statistics = kNoTensor;            ///< row statistics that it reads or leaves
   /// Of a softmax or a causal mask: hw::ChainOperands::valid_cols.
   std::uint32_t valid_cols = 0;
 };

@@ -202,16 +202,34 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   args.a = node.window ? gathered.data() : memory_[node.in.tensor].data() + first_of(a, node.in, 0);
   args.lda = node.window ? node.in_cols() : node.in.pitch(a.cols);
   args.a_unsigned = a.type == hw::DType::kU8;
-  args.b = reinterpret_cast<const std::int8_t*>(memory_[node.product()->b.tensor].data()) +
-           first_of(b, node.product()->b, 0);
-  args.ldb = node.product()->b.pitch(b.cols);
-  args.b_transposed = node.product()->b_transposed;
+  const View& of_b = node.product()->b;
+  // Weights as a file has them: none are made, and none stay.
+  const hw::SharedVector<std::uint8_t> exchanged = memory_[of_b.tensor].exchanged();
+  const bool by_column = exchanged.is_view() && !of_b.folded;
+  const hw::SharedVector<std::uint8_t> stored = by_column ? exchanged : memory_[of_b.tensor];
+  args.b = reinterpret_cast<const std::int8_t*>(stored.data()) +
+           (by_column ? std::size_t{of_b.col} * b.rows + of_b.row : first_of(b, of_b, 0));
+  args.ldb = by_column ? b.rows : of_b.pitch(b.cols);
+  args.b_transposed = node.product()->b_transposed != by_column;
   args.c = c.data();
   args.ldc = node.out.cols;
   args.m = node.in_rows();
   args.n = node.out.cols;
   args.k = node.in_cols();
-  hw::gemm(args);
+  if (!stored.is_view() || !args.b_transposed) {
+    hw::gemm(args);
+    return c;
+  }
+  // Of a file so many bytes at a time, which do not stay.
+  constexpr std::size_t kAtOnce = std::size_t{4} << 20U;
+  const std::size_t columns = std::max<std::size_t>(1, kAtOnce / args.ldb);
+  for (std::size_t first = 0; first < node.out.cols; first += columns) {
+    args.n = std::min<std::size_t>(columns, node.out.cols - first);
+    hw::gemm(args);
+    stored.let_go();
+    args.b += args.n * args.ldb;
+    args.c += args.n;
+  }
   return c;
 }
 

@@ -333,7 +333,10 @@ IntegerSeq2Seq load_integer_seq2seq(const std::string& path) {
 }
 
 IntegerLlama load_integer_llama(const std::string& path) {
-  return read_llama_network(NetworkFile(Safetensors::open(path)));
+  const Safetensors file = Safetensors::open(path);
+  IntegerLlama llama = read_llama_network(NetworkFile(file));
+  file.let_go();
+  return llama;
 }
 
 std::string network_tokeniser(const std::string& path) {

@@ -91,6 +91,7 @@ class BytePairs : public Tokeniser {
             std::uint32_t vocabulary) {
     read_tokens(vocab_path, vocabulary);
     read_merges(merges_path);
+    forget_names();
   }
   /// From metadata, in the same way.
   BytePairs(const std::string& place, const nlohmann::json& metadata, std::uint32_t vocabulary);
@@ -128,9 +129,7 @@ class BytePairs : public Tokeniser {
   }
 
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
-    if (end_ != kNone) return end_;
-    const auto found = ids_.find(kEndOfText);
-    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+    return end_ == kNone ? std::nullopt : std::optional(end_);
   }
 
  private:
@@ -138,6 +137,8 @@ class BytePairs : public Tokeniser {
   void read_merges(const std::string& path);
   void add_token(const std::string& path, const std::string& token, std::uint32_t id);
   void add_merge(const std::string& path, std::size_t line_number, std::string_view line);
+  /// What is written is not needed any more once all merges are known.
+  void forget_names();
   /// The control token that a text begins with, or kNone.
   [[nodiscard]] std::int32_t control_at(std::string_view text) const;
   /// The bytes of `text` from `begin` to `end`.
@@ -149,7 +150,7 @@ class BytePairs : public Tokeniser {
   void merge(std::vector<std::int32_t>& tokens) const;
 
   std::vector<std::string> bytes_;                     ///< of every token
-  std::unordered_map<std::string, std::int32_t> ids_;  ///< of every token as it is written
+  std::unordered_map<std::string, std::int32_t> ids_;  ///< of tokens as written, while reading
   std::array<std::int32_t, 0x100> byte_ids_{};         ///< of tokens of one byte, or kNone
   std::vector<std::int32_t> controls_;                 ///< the longest first
   bool digits_alone_ = false;
@@ -243,6 +244,13 @@ BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
   for (const nlohmann::json& merge : list("merges", is_text, "texts")) {
     add_merge(place + ": merges", ++number, merge.get<std::string>());
   }
+  forget_names();
+}
+
+void BytePairs::forget_names() {
+  const auto found = ids_.find(kEndOfText);
+  if (end_ == kNone && found != ids_.end()) end_ = found->second;
+  ids_ = std::unordered_map<std::string, std::int32_t>();
 }
 
 std::int32_t BytePairs::control_at(std::string_view text) const {

@@ -4,7 +4,7 @@
 // A client works in steps. A step has up to two accesses, each to a bank, or to it and the next one
 // in the same cycle; it is over in the cycle in which the last of them is served. A bank serves one
 // access a cycle. A client with a lower number goes first, and of one client its first access; what
-// it had served stays so until its step is over.
+// it had served stays so until its step is over. A client that is late goes after all others.
 
 `include "systole_assert.svh"
 
@@ -18,6 +18,7 @@ module systole_bank_arbiter #(
   input  logic                         rst_ni,
 
   input  logic [Clients-1:0]           valid_i,    // a step; all of it is held until it is over
+  input  logic [Clients-1:0]           late_i,     // may change meanwhile
   input  logic [Accesses-1:0]          request_i,
   input  logic [Accesses*BankBits-1:0] bank_i,
   input  logic [Accesses-1:0]          crosses_i,  // into the next bank
@@ -32,12 +33,15 @@ module systole_bank_arbiter #(
     taken   = '0;
     wanted  = '0;
     grant_o = '0;
-    for (int unsigned i = 0; i < Accesses; i++) begin
-      wanted = Banks'(1) << bank_i[i*BankBits+:BankBits];
-      if (crosses_i[i]) wanted = wanted | (wanted << 1);
-      if (valid_i[i/2] && request_i[i] && !served_q[i] && (taken & wanted) == '0) begin
-        grant_o[i] = 1'b1;
-        taken      = taken | wanted;
+    for (int unsigned late = 0; late < 2; late++) begin
+      for (int unsigned i = 0; i < Accesses; i++) begin
+        wanted = Banks'(1) << bank_i[i*BankBits+:BankBits];
+        if (crosses_i[i]) wanted = wanted | (wanted << 1);
+        if (late_i[i/2] == (late != 0) && valid_i[i/2] && request_i[i] && !served_q[i] &&
+            (taken & wanted) == '0) begin
+          grant_o[i] = 1'b1;
+          taken      = taken | wanted;
+        end
       end
     end
   end

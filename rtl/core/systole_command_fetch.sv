@@ -128,6 +128,7 @@ module systole_command_fetch #(
   logic                 look_half_q, look_take, look_last;
   logic [IndexBits-1:0] look_q;           // position in its chunk of the one that is looked at
   logic                 take, out_last, good, begin_first, begin_next, dma_ready, ended;
+  logic                 unused_arrived;
   logic [31:0]          commands;
   logic [IndexBits-1:0] size;             // of the next chunk
 
@@ -258,6 +259,8 @@ module systole_command_fetch #(
     .completed_o    (completed),
     .completed_tag_o(completed_record),
     .error_o,
+    .before_i       ('0),
+    .arrived_o      (unused_arrived),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .write_valid_o  (write_valid),

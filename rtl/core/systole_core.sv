@@ -205,7 +205,7 @@ module systole_core #(
   end
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
-  logic                     load_error, write_valid, write_done;
+  logic                     load_error, write_valid, write_done, store_waiting, store_reads, rereads;
   logic [Units-1:1]         start_ready;
   logic [LoadQueue-1:0]     load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
@@ -213,7 +213,7 @@ module systole_core #(
   logic [WordBits-1:0]      write_word;
   logic [DataWidth-1:0]     write_data, parameters_data;
   logic [Size-1:0]          write_here, write_next;
-  logic                     parameters_valid, parameters_done, array_valid, array_done;
+  logic                     parameters_valid, parameters_late, parameters_done, array_valid, array_done;
   logic [AddrBits-1:0]      parameters_address;
   logic [1:0]               array_reads;
   logic [2*AddrBits-1:0]    array_address;
@@ -245,10 +245,13 @@ module systole_core #(
     .operand_address_i   (192'(tensor)),
     .operand_pitch_i     (96'(tensor_pitch)),
     .illegal_o           (refused),
+    .rereads_o           (rereads),
     .entry_o,
     .start_o             (started_o),
     .start_entry_o,
     .start_ready_i       (start_ready),
+    .store_waiting_o     (store_waiting),
+    .store_reads_o       (store_reads),
     .released_i          ({store_released, matmul_released}),
     .completed_i         ({store_completed, matmul_completed}),
     .load_ready_o        (unused_load_ready),
@@ -275,6 +278,7 @@ module systole_core #(
     .write_here_i        (write_here),
     .write_next_i        (write_next),
     .parameters_valid_i  (parameters_valid),
+    .parameters_late_i   (parameters_late),
     .parameters_done_o   (parameters_done),
     .parameters_address_i(parameters_address),
     .parameters_data_o   (parameters_data),
@@ -349,8 +353,11 @@ module systole_core #(
     .command_slot_i      (chain),
     .tensor_i            (tensor),
     .tensor_pitch_i      (tensor_pitch),
+    .rereads_i           (rereads),
     .legal_o             (result_legal),
     .entry_i             (entry_o[StoreBase+:StoreQueue]),
+    .waiting_i           (store_waiting),
+    .reads_i             (store_reads),
     .start_valid_i       (started_o[2]),
     .start_ready_o       (start_ready[2]),
     .start_entry_i       (StoreTag'(start_entry_o[2*EntryBits+:EntryBits] - EntryBits'(StoreBase))),
@@ -365,6 +372,7 @@ module systole_core #(
     .data_ready_o        (data_ready),
     .data_i              (data),
     .parameters_valid_o  (parameters_valid),
+    .parameters_late_o   (parameters_late),
     .parameters_done_i   (parameters_done),
     .parameters_address_o(parameters_address),
     .parameters_data_i   (parameters_data),

@@ -1,6 +1,7 @@
 // Dispatch of a core: takes decoded commands in order, one a cycle, into the reservation stations of
 // the load, compute and store units, and starts each when no older command in flight conflicts with
-// its ranges of memory. Cycle contract: hw::dispatch_times() of hw/program/dispatch.h.
+// its ranges of memory. Cycle contract: hw::dispatch_times() of hw/program/dispatch.h. Of the next command
+// of the store unit it also says from when on what it reads may be fetched.
 //
 // A command that is taken in cycle c is in its station with cycle c + 1. Whatever a unit reports in
 // cycle c counts from cycle c + 1 on: an entry is free then, and a command that waited may start.
@@ -47,6 +48,9 @@ module systole_dispatcher #(
   output logic               [Units-1:0] start_valid_o,
   input  logic               [Units-1:0] start_ready_i,
   output logic     [Units*EntryBits-1:0] start_entry_o,
+  output logic                           store_waiting_o,  // one is in the station of the store unit
+  output logic                           store_reads_o,    // and no older one in flight writes what it reads
+                                                           // of scratchpad and main memory
   input  logic             [Entries-1:0] released_i,   // operands have been read for the last time
   input  logic             [Entries-1:0] completed_i,  // results are in memory
   output logic                           idle_o        // no command in flight
@@ -55,6 +59,8 @@ module systole_dispatcher #(
   localparam int unsigned ComputeBase = LoadQueue;
   localparam int unsigned StoreBase   = LoadQueue + ComputeQueue;
   localparam int unsigned Compute     = 32'(systole_pkg::ComputeUnit);
+  localparam int unsigned Store       = 32'(systole_pkg::StoreUnit);
+  localparam int unsigned StoreBits   = StoreQueue > 1 ? $clog2(StoreQueue) : 1;
 
   logic               take;
   logic [Units-1:0]   push, room, pop, waiting;
@@ -107,12 +113,14 @@ module systole_dispatcher #(
   end
 
   // -------------------------------------------------------------------------- hazards
-  logic [Entries-1:0] after_read, after_write, live;
+  logic [Entries-1:0] after_read, after_write, read_late, live;
+  logic [Entries-1:0] for_reads_q [StoreQueue];  // older ones that write what a store reads
 
   assign live = used_q & ~completed_i;
 
   for (genvar e = 0; e < Entries; e++) begin : gen_older
-    logic [3:0] reads, writes;
+    logic [3:0] reads, writes, late;
+    logic       unused_late;
     // The array keeps its accumulations in order itself.
     localparam bit IsCompute = e >= ComputeBase && e < StoreBase;
 
@@ -124,7 +132,8 @@ module systole_dispatcher #(
       .younger_begin_i(dram_begin_i),
       .younger_end_i  (dram_end_i),
       .after_read_o   (reads[0]),
-      .after_write_o  (writes[0])
+      .after_write_o  (writes[0]),
+      .read_late_o    (late[0])
     );
     systole_range_hazard #(.Ranges(2), .Bits(LocalBits)) u_scratchpad (
       .older_write_i  (scratchpad_write_q[e]),
@@ -134,7 +143,8 @@ module systole_dispatcher #(
       .younger_begin_i(scratchpad_begin_i),
       .younger_end_i  (scratchpad_end_i),
       .after_read_o   (reads[1]),
-      .after_write_o  (writes[1])
+      .after_write_o  (writes[1]),
+      .read_late_o    (late[1])
     );
     systole_range_hazard #(.Ranges(1), .Bits(LocalBits)) u_accumulator (
       .older_write_i  (accumulator_write_q[e]),
@@ -144,7 +154,8 @@ module systole_dispatcher #(
       .younger_begin_i(accumulator_begin_i),
       .younger_end_i  (accumulator_end_i),
       .after_read_o   (reads[2]),
-      .after_write_o  (writes[2])
+      .after_write_o  (writes[2]),
+      .read_late_o    (late[2])
     );
     systole_range_hazard #(.Ranges(1), .Bits(LocalBits)) u_statistics (
       .older_write_i  (statistics_write_q[e]),
@@ -154,13 +165,16 @@ module systole_dispatcher #(
       .younger_begin_i(statistics_begin_i),
       .younger_end_i  (statistics_end_i),
       .after_read_o   (reads[3]),
-      .after_write_o  (writes[3])
+      .after_write_o  (writes[3]),
+      .read_late_o    (late[3])
     );
 
     logic in_order;
     assign in_order       = IsCompute && 32'(unit_i) == Compute;
     assign after_read[e]  = reads[0] || reads[1] || (reads[2] && !in_order) || reads[3];
     assign after_write[e] = writes[0] || writes[1] || (writes[2] && !in_order) || writes[3];
+    assign read_late[e]   = late[0] || late[1];
+    assign unused_late    = ^late[3:2];
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -193,6 +207,16 @@ module systole_dispatcher #(
     end
   end
 
+  for (genvar s = 0; s < StoreQueue; s++) begin : gen_reads
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        for_reads_q[s] <= '0;
+      end else begin
+        for_reads_q[s] <= push_entry[StoreBase+s] ? live & read_late : for_reads_q[s] & ~completed_i;
+      end
+    end
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       released_q <= '0;
@@ -211,6 +235,12 @@ module systole_dispatcher #(
     `SYSTOLE_ASSERT(StartHeld_A, (start_valid_o[u] && !start_ready_i[u]) |=> start_valid_o[u])
   end
 
+  logic [StoreBits-1:0] store_head;
+  assign store_head      = StoreBits'(start_entry_o[Store*EntryBits+:EntryBits] - EntryBits'(StoreBase));
+  assign store_waiting_o = waiting[Store];
+  assign store_reads_o   = waiting[Store] && for_reads_q[store_head] == '0;
+
+  `SYSTOLE_ASSERT(StartReads_A, start_valid_o[Store] |-> store_reads_o)
   `SYSTOLE_ASSERT_INIT(QueuesUsable_A, LoadQueue > 0 && ComputeQueue > 0 && StoreQueue > 0)
   `SYSTOLE_ASSERT(UnitHasStation_A, valid_i |-> 32'(unit_i) < Units)
   `SYSTOLE_ASSERT(CommandHeld_A, (valid_i && !ready_o) |=> (valid_i && $stable(unit_i)))

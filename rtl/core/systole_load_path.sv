@@ -52,11 +52,14 @@ module systole_load_path #(
   input  logic [(DramRanges-2)*64-1:0]   operand_address_i,
   input  logic [(DramRanges-2)*32-1:0]   operand_pitch_i,
   output logic                           illegal_o,         // nothing here can do it
+  output logic                           rereads_o,         // it writes main memory where it reads it
   output logic [Entries-1:0]             entry_o,
 
   output logic [Units-1:0]               start_o,           // a unit takes a command
   output logic [Units*EntryBits-1:0]     start_entry_o,
   input  logic [Units-1:1]               start_ready_i,
+  output logic                           store_waiting_o,   // see systole_dispatcher
+  output logic                           store_reads_o,
   input  logic [Entries-1:LoadQueue]     released_i,
   input  logic [Entries-1:LoadQueue]     completed_i,
   output logic                           load_ready_o,      // the load unit can take a command
@@ -101,6 +104,7 @@ module systole_load_path #(
   input  logic [DataBytes-1:0]           write_here_i,
   input  logic [DataBytes-1:0]           write_next_i,
   input  logic                           parameters_valid_i,
+  input  logic                           parameters_late_i,
   output logic                           parameters_done_o,
   input  logic [AddrBits-1:0]            parameters_address_i,
   output logic [DataWidth-1:0]           parameters_data_o,
@@ -165,6 +169,20 @@ module systole_load_path #(
   assign illegal_o    = valid_i && !(legal && !is_end && (unit != systole_pkg::LoadUnit || plain));
   assign unused_names = ^{uses_chain, chain, operands};  // for who fetches
 
+  logic unused_after_read, unused_after_write;
+
+  systole_range_hazard #(.Ranges(DramRanges), .Bits(DramBits)) u_self (
+    .older_write_i  (dram_write),
+    .older_begin_i  (dram_begin),
+    .older_end_i    (dram_end),
+    .younger_write_i(dram_write),
+    .younger_begin_i(dram_begin),
+    .younger_end_i  (dram_end),
+    .after_read_o   (unused_after_read),
+    .after_write_o  (unused_after_write),
+    .read_late_o    (rereads_o)
+  );
+
   // ---------------------------------------------------------------- dispatcher
   logic [Units-1:0]           start_valid, start_ready;
   logic [Entries-1:0]         completed;
@@ -195,7 +213,7 @@ module systole_load_path #(
     .entry_o,
     .start_valid_o      (start_valid),
     .start_ready_i      (start_ready),
-    .start_entry_o,
+    .start_entry_o, .store_waiting_o, .store_reads_o,
     .released_i         ({released_i, LoadQueue'(0)}),
     .completed_i        (completed),
     .idle_o
@@ -230,7 +248,7 @@ module systole_load_path #(
     end
   end
 
-  logic                          write_valid, write_sums;
+  logic                          write_valid, write_sums, unused_arrived;
   logic [LocalBits-LaneBits-1:0] write_word;
   logic [DataWidth-1:0]          write_data;
   logic [DataBytes-1:0]          write_here, write_next;
@@ -253,6 +271,8 @@ module systole_load_path #(
     .completed_o    (load_ended),
     .completed_tag_o(ended_tag),
     .error_o,
+    .before_i       ('0),
+    .arrived_o      (unused_arrived),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .write_valid_o  (write_valid),
@@ -291,7 +311,7 @@ module systole_load_path #(
     .write_data_i ({write_data_i, write_data}),
     .write_here_i ({write_here_i, write_here}),
     .write_next_i ({write_next_i, write_next}),
-    .parameters_valid_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
+    .parameters_valid_i, .parameters_late_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
     .array_valid_i, .array_done_o, .array_reads_i, .array_address_i, .array_data_o
   );
 

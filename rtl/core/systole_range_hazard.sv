@@ -13,7 +13,8 @@ module systole_range_hazard #(
   input  logic [Ranges*Bits-1:0] younger_begin_i,
   input  logic [Ranges*Bits-1:0] younger_end_i,
   output logic                   after_read_o,   // the older one reads what the younger one writes
-  output logic                   after_write_o   // the older one writes what the younger one uses
+  output logic                   after_write_o,  // the older one writes what the younger one uses
+  output logic                   read_late_o     // what the younger one reads
 );
 
   logic meets;
@@ -21,6 +22,7 @@ module systole_range_hazard #(
   always_comb begin
     after_read_o  = 1'b0;
     after_write_o = 1'b0;
+    read_late_o   = 1'b0;
     meets         = 1'b0;
     for (int unsigned a = 0; a < Ranges; a++) begin
       for (int unsigned b = 0; b < Ranges; b++) begin
@@ -28,6 +30,7 @@ module systole_range_hazard #(
                 younger_begin_i[b*Bits+:Bits] < older_end_i[a*Bits+:Bits];
         if (meets && older_write_i[a]) after_write_o = 1'b1;
         if (meets && !older_write_i[a] && younger_write_i[b]) after_read_o = 1'b1;
+        if (meets && older_write_i[a] && !younger_write_i[b]) read_late_o = 1'b1;
       end
     end
   end

@@ -31,6 +31,7 @@ module systole_scratchpad #(
   input  logic [2*WordBytes-1:0] write_next_i,
 
   input  logic                   parameters_valid_i,
+  input  logic                   parameters_late_i,   // they go after the array
   output logic                   parameters_done_o,
   input  logic [AddrBits-1:0]    parameters_address_i,
   output logic [DataWidth-1:0]   parameters_data_o,
@@ -89,6 +90,7 @@ module systole_scratchpad #(
   systole_bank_arbiter #(.Banks(Banks), .Clients(4)) u_arbiter (
     .clk_i, .rst_ni,
     .valid_i  ({array_valid_i, parameters_valid_i, write_valid_i}),
+    .late_i   ({1'b0, parameters_late_i, 2'b00}),
     .request_i(requests),
     .bank_i   (banks),
     .crosses_i({crosses[4:3] & array_reads_i, 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),

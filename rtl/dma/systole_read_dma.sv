@@ -49,6 +49,9 @@ module systole_read_dma #(
   output logic [TagBits-1:0]    completed_tag_o,
   output logic                  error_o,        // since reset: a response was no OKAY
 
+  input  logic [LocalWidth-1:0] before_i,       // whether no byte of a command that has started is to
+  output logic                  arrived_o,      // come for a place before that; beats are in a register
+
   output logic                  ar_valid_o,
   input  logic                  ar_ready_i,
   output logic [IdBits-1:0]     ar_id_o,
@@ -122,7 +125,7 @@ module systole_read_dma #(
   logic [LocalWidth-1:0]  slot_to_q [Outstanding];    // where the next byte goes
   logic [LaneBits-1:0]    slot_lane_q [Outstanding];  // its lane
   logic [LengthBits-1:0]  slot_left_q [Outstanding];  // bytes to come
-  logic [Outstanding-1:0] slot_sums_q;
+  logic [Outstanding-1:0] slot_sums_q, slot_used;
 
   systole_read_slots #(.Slots(Outstanding)) u_slots (
     .clk_i, .rst_ni, .in_order_i,
@@ -130,7 +133,8 @@ module systole_read_dma #(
     .slot_o (ar_id_o),
     .offer_i(cut_valid),
     .take_i (issue),
-    .give_i (written | placed_i)
+    .give_i (written | placed_i),
+    .used_o (slot_used)
   );
 
   logic [LocalWidth-1:0] to;
@@ -165,6 +169,13 @@ module systole_read_dma #(
         slot_lane_q[s] <= '0;
         slot_left_q[s] <= left - LengthBits'(count);
       end
+    end
+  end
+
+  always_comb begin
+    arrived_o = !cut_valid || cut_to >= before_i;
+    for (int unsigned s = 0; s < Outstanding; s++) begin
+      if (slot_used[s] && slot_to_q[s] < before_i) arrived_o = 1'b0;
     end
   end
 

@@ -16,7 +16,8 @@ module systole_read_slots #(
   input  logic              offer_i,   // a request wants it
   input  logic              take_i,    // and has it
 
-  input  logic [Slots-1:0]  give_i     // the requests in these are complete
+  input  logic [Slots-1:0]  give_i,    // the requests in these are complete
+  output logic [Slots-1:0]  used_o
 );
 
   logic [Slots-1:0]  used_q;
@@ -32,6 +33,7 @@ module systole_read_slots #(
 
   assign slot_o = in_order_i ? oldest_q : held_q ? held_slot_q : first;
   assign free_o = !used_q[slot_o];
+  assign used_o = used_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

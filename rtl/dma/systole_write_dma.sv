@@ -203,13 +203,16 @@ module systole_write_dma #(
   assign issue      = aw_valid_o && aw_ready_i;
   assign tag        = start_ready_o ? tag_i : tag_q;
 
+  logic [Outstanding-1:0] unused_slots;
+
   systole_read_slots #(.Slots(Outstanding)) u_slots (
     .clk_i, .rst_ni, .in_order_i,
     .free_o (slot_free),
     .slot_o (aw_id_o),
     .offer_i(offer),
     .take_i (issue),
-    .give_i (b_valid_i ? Outstanding'(1) << b_id_i : '0)
+    .give_i (b_valid_i ? Outstanding'(1) << b_id_i : '0),
+    .used_o (unused_slots)
   );
 
   always_ff @(posedge clk_i) begin

@@ -44,6 +44,7 @@ module systole_chain_stages #(
   input  logic [(Stages+1)*Lanes*6-1:0]  shifts_i,
   input  logic [Lanes*32-1:0]            addend_i,
   output logic [Stages:0]                parameters_take_o,
+  input  logic [1:0]                     tensor_valid_i,
   input  logic [2*Lanes*32-1:0]          tensor_i,
   output logic [1:0]                     tensor_take_o,
   input  logic                           divided_i,       // the reciprocal is there
@@ -75,11 +76,16 @@ module systole_chain_stages #(
     logic row_here;                         // the row-wise stage has the words
     assign row_here = row_wise_i && last_stage_i == StageBits'(s);
     always_comb begin
-      operand_valid[s]               = loaded_i && ((channel_i[s] && parameters_there_i && !row_here) ||
-                                                    tensor_stage_i[s] || tensor_stage_i[Stages+s]);
+      operand_valid[s]               = loaded_i && channel_i[s] && parameters_there_i && !row_here;
       operands[s*RowWidth+:RowWidth] = parameters_i[s*RowWidth+:RowWidth];
-      if (tensor_stage_i[s]) operands[s*RowWidth+:RowWidth] = tensor_i[RowWidth-1:0];
-      if (tensor_stage_i[Stages+s]) operands[s*RowWidth+:RowWidth] = tensor_i[2*RowWidth-1:RowWidth];
+      if (tensor_stage_i[s]) begin
+        operand_valid[s]               = tensor_valid_i[0];
+        operands[s*RowWidth+:RowWidth] = tensor_i[RowWidth-1:0];
+      end
+      if (tensor_stage_i[Stages+s]) begin
+        operand_valid[s]               = tensor_valid_i[1];
+        operands[s*RowWidth+:RowWidth] = tensor_i[2*RowWidth-1:RowWidth];
+      end
       if (divide_i[s]) begin
         operand_valid[s]               = divided_i;
         operands[s*RowWidth+:RowWidth] = {Lanes{reciprocal_i}};

@@ -49,7 +49,15 @@ module systole_chain_store #(
   output logic [16:0]           length_o,      // of these rows
   output logic [7:0]            side_o,        // side output of the last one: systole_pkg::reduction_e
 
-  // a word of it: on the output in the cycle after
+  // of chain `next_i`
+  input  logic [SlotBits-1:0]   next_i,
+  output logic [1:0]            next_passes_o,
+  output logic [Stages:0]       next_channel_o,
+  output logic [Stages:0]       next_shift_o,
+  output logic [1:0]            next_tensor_o,   // it has a first, a second one
+  output logic [15:0]           next_element_o,
+
+  // a word of chain `chain_i`: on the output in the cycle after
   input  logic                  read_i,
   input  logic [StageBits-1:0]  read_stage_i,
   input  logic [3:0]            read_word_i,
@@ -179,6 +187,12 @@ module systole_chain_store #(
   assign asked_tensor_o   = {tensor_q[asked_i][2*Stages-1:Stages] != '0,
                              tensor_q[asked_i][Stages-1:0] != '0};
   assign asked_element_o  = element_q[asked_i];
+  assign next_passes_o    = passes_q[next_i];
+  assign next_channel_o   = channel_q[next_i];
+  assign next_shift_o     = shift_q[next_i];
+  assign next_tensor_o    = {tensor_q[next_i][2*Stages-1:Stages] != '0,
+                             tensor_q[next_i][Stages-1:0] != '0};
+  assign next_element_o   = element_q[next_i];
   assign type_o           = type_q[chain_i];
   assign stages_o         = stages_q[chain_i];
   assign row_wise_o       = row_wise_q[chain_i];

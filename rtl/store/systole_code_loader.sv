@@ -1,5 +1,8 @@
-// Loads the micro-code of a command's chain into the stages, a word a cycle, unless they hold that
-// chain: nine words a stage (hw/postop/microcode.h). A word is written in the cycle after its read.
+// Loads the micro-code of the next command's chain into the stages, a word a cycle, as soon as they are
+// empty and unless they hold that chain: nine words a stage (hw/postop/microcode.h). A word is written in
+// the cycle after its read.
+
+`include "systole_assert.svh"
 
 module systole_code_loader #(
   parameter  int unsigned ChainSlots = 64,
@@ -11,9 +14,10 @@ module systole_code_loader #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
 
-  input  logic                  start_i,       // of a command
+  input  logic                  waiting_i,     // a command is the next one
+  input  logic                  start_i,       // it starts
   input  logic                  busy_i,        // it is not over
-  input  logic [SlotBits-1:0]   chain_i,       // its chain, held from the start on
+  input  logic [SlotBits-1:0]   chain_i,       // its chain: of the one that runs, or else of the next one
   input  logic [StagesBits-1:0] stages_i,
   input  logic                  chain_new_i,   // another chain goes into slot chain_slot_i
   input  logic [SlotBits-1:0]   chain_slot_i,
@@ -31,20 +35,23 @@ module systole_code_loader #(
 
   logic                known_q;                // the stages hold chain `held_q`
   logic [SlotBits-1:0] held_q;
-  logic                last;
+  logic                last, begins, begun_q;  // those of the next command
 
-  assign read_o = busy_i && left_o;
+  assign begins = waiting_i && !busy_i && !begun_q;
+  assign read_o = left_o;
   assign last   = read_word_o == LastWord &&
                   StagesBits'(read_stage_o) + StagesBits'(1) == stages_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       known_q <= 1'b0;
+      begun_q <= 1'b0;
       left_o  <= 1'b0;
       write_o <= 1'b0;
     end else begin
       write_o <= read_o;
-      if (start_i) begin
+      begun_q <= !start_i && (begun_q || begins);
+      if (begins) begin
         known_q <= 1'b1;
         left_o  <= stages_i != '0 && !(known_q && held_q == chain_i);
       end else begin
@@ -57,7 +64,7 @@ module systole_code_loader #(
   always_ff @(posedge clk_i) begin
     write_stage_o <= read_stage_o;
     write_word_o  <= read_word_o;
-    if (start_i) begin
+    if (begins) begin
       held_q       <= chain_i;
       read_stage_o <= '0;
       read_word_o  <= '0;
@@ -66,5 +73,7 @@ module systole_code_loader #(
       read_stage_o <= read_stage_o + StageBits'(read_word_o == LastWord);
     end
   end
+
+  `SYSTOLE_ASSERT(BegunAtStart_A, start_i |-> (begins || begun_q))
 
 endmodule

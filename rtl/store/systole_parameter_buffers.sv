@@ -1,5 +1,6 @@
 // The parameter block of a chain: reads the words of its stages from the scratchpad, keeps them, and
-// gives them to the stages, vector after vector, again for each row.
+// gives them to the stages, vector after vector, again for each row. There are two of all buffers: those
+// of the command that runs are used while those of the next one are filled.
 //
 // The block holds word after word, each for all columns: of a stage the first word is its operand, the
 // second its shift, or the addend of a LayerNorm, which is the last one. Words for all columns of a
@@ -20,8 +21,10 @@ module systole_parameter_buffers #(
   input  logic                       clk_i,
   input  logic                       rst_ni,
 
-  // of a command, held from its start on
-  input  logic                       start_i,
+  input  logic                       start_i,          // of the next command
+  input  logic                       readable_i,       // its block can be read
+
+  // of the command that runs, held from its start on
   input  logic [AddrBits-1:0]        parameters_i,     // where the block is
   input  logic [CountBits-1:0]       n_i,              // columns
   input  logic [Stages-1:0]          channel_i,        // stages with a word
@@ -30,8 +33,15 @@ module systole_parameter_buffers #(
   output logic                       loaded_o,         // all have been read
   output logic                       there_o,          // and are in the buffers
 
+  // of the next one, held while it is readable
+  input  logic [AddrBits-1:0]        next_parameters_i,
+  input  logic [CountBits-1:0]       next_n_i,
+  input  logic [Stages-1:0]          next_channel_i,
+  input  logic [Stages-1:0]          next_shift_i,
+
   // the scratchpad's client
   output logic                       valid_o,
+  output logic                       late_o,           // for the next command: they can wait
   input  logic                       done_i,
   output logic [AddrBits-1:0]        address_o,
   input  logic [DataWidth-1:0]       data_i,
@@ -47,9 +57,15 @@ module systole_parameter_buffers #(
   localparam int unsigned PartLanes = DataBytes / 4;
   localparam int unsigned PartBits  = Parts > 1 ? $clog2(Parts) : 1;
   localparam int unsigned BeatBits  = $clog2(ParameterBeats);
+  localparam int unsigned Beats     = 2 * 2**BeatBits;         // of both buffers
 
   logic [StageBits-1:0] stage_q, first_stage, next_stage;  // whose words come
   logic                 left_q, second_q, more_stages, vector_end, word_end, step;
+  logic                 side_q, fill_side_q;            // buffers of the command that runs, that are filled
+  logic                 running, begins, begun_q;       // those of the next command
+  logic [AddrBits-1:0]  block;                          // of the command whose words come, or come next
+  logic [CountBits-1:0] columns;
+  logic [Stages-1:0]    channel, shift;
   logic [AddrBits-1:0]  at_q, word_at_q;                // of this read, of the word's first column
   logic [AddrBits-1:0]  row_bytes;                      // of a word for all columns
   logic [BeatBits-1:0]  beat_q;
@@ -65,16 +81,25 @@ module systole_parameter_buffers #(
     next_stage  = '0;
     more_stages = 1'b0;
     for (int unsigned s = Stages; s > 0; s--) begin
-      if (channel_i[s-1]) first_stage = StageBits'(s - 1);
-      if (channel_i[s-1] && 32'(stage_q) < s - 1) begin
+      if (channel[s-1]) first_stage = StageBits'(s - 1);
+      if (channel[s-1] && 32'(stage_q) < s - 1) begin
         next_stage  = StageBits'(s - 1);
         more_stages = 1'b1;
       end
     end
   end
 
-  assign row_bytes  = AddrBits'(n_i) << 2;
+  // Those of the command that runs are all there before others come.
+  assign running    = left_q && fill_side_q == side_q;
+  assign begins     = readable_i && !begun_q && !left_q;
+  assign block      = running ? parameters_i : next_parameters_i;
+  assign columns    = running ? n_i : next_n_i;
+  assign channel    = running ? channel_i : next_channel_i;
+  assign shift      = running ? shift_i : next_shift_i;
+
+  assign row_bytes  = AddrBits'(columns) << 2;
   assign valid_o    = left_q;
+  assign late_o     = !running;
   assign address_o  = at_q;
   assign step       = valid_o && done_i;
   assign vector_end = 32'(part_q) == Parts - 1;
@@ -82,13 +107,17 @@ module systole_parameter_buffers #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      left_q <= 1'b0;
-      fill_q <= 1'b0;
+      left_q  <= 1'b0;
+      fill_q  <= 1'b0;
+      begun_q <= 1'b0;
+      side_q  <= 1'b0;
     end else begin
-      fill_q <= step;
-      if (start_i) begin
-        left_q <= channel_i != '0;
-      end else if (step && word_end && !more_stages && (second_q || !shift_i[stage_q])) begin
+      fill_q  <= step;
+      begun_q <= !start_i && (begun_q || begins);
+      side_q  <= side_q ^ start_i;
+      if (begins) begin
+        left_q <= channel != '0;
+      end else if (step && word_end && !more_stages && (second_q || !shift[stage_q])) begin
         left_q <= 1'b0;
       end
     end
@@ -99,14 +128,15 @@ module systole_parameter_buffers #(
     fill_second_q <= second_q;
     fill_beat_q   <= beat_q;
     fill_part_q   <= part_q;
-    if (start_i) begin
-      stage_q   <= first_stage;
-      second_q  <= 1'b0;
-      at_q      <= parameters_i;
-      word_at_q <= parameters_i;
-      beat_q    <= '0;
-      part_q    <= '0;
-      columns_q <= n_i;
+    if (begins) begin
+      fill_side_q <= !side_q;
+      stage_q     <= first_stage;
+      second_q    <= 1'b0;
+      at_q        <= block;
+      word_at_q   <= block;
+      beat_q      <= '0;
+      part_q      <= '0;
+      columns_q   <= columns;
     end else if (step) begin
       part_q <= vector_end ? '0 : part_q + PartBits'(1);
       if (!word_end) begin
@@ -117,27 +147,27 @@ module systole_parameter_buffers #(
         at_q      <= word_at_q + row_bytes;
         word_at_q <= word_at_q + row_bytes;
         beat_q    <= '0;
-        columns_q <= n_i;
-        second_q  <= shift_i[stage_q] && !second_q;
-        if (second_q || !shift_i[stage_q]) stage_q <= next_stage;
+        columns_q <= columns;
+        second_q  <= shift[stage_q] && !second_q;
+        if (second_q || !shift[stage_q]) stage_q <= next_stage;
       end
     end
   end
 
   logic [Stages-1:0]   takes;
   logic [BeatBits-1:0] next_q [Stages];
-  logic [Lanes*32-1:0] addend_q [ParameterBeats];
+  logic [Lanes*32-1:0] addend_q [Beats];
   logic [BeatBits-1:0] last_beat;    // of a row
 
   assign last_beat = BeatBits'((n_i - CountBits'(1)) / CountBits'(Lanes));
 
   for (genvar s = 0; s < Stages; s++) begin : gen_operand
-    logic [Lanes*32-1:0] value_q [ParameterBeats];
-    logic [Lanes*6-1:0]  amount_q [ParameterBeats];
+    logic [Lanes*32-1:0] value_q [Beats];
+    logic [Lanes*6-1:0]  amount_q [Beats];
 
     assign takes[s]                         = operand_ready_i[s] && channel_i[s];
-    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[next_q[s]];
-    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[next_q[s]];
+    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[{side_q, next_q[s]}];
+    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[{side_q, next_q[s]}];
 
     always_ff @(posedge clk_i) begin
       if (start_i) begin
@@ -147,8 +177,8 @@ module systole_parameter_buffers #(
       end
       for (int unsigned l = 0; l < Lanes; l++) begin
         if (fill_q && fill_stage_q == StageBits'(s) && 32'(fill_part_q) == l / PartLanes) begin
-          if (!fill_second_q) value_q[fill_beat_q][32*l+:32] <= data_i[l%PartLanes*32+:32];
-          if (fill_second_q) amount_q[fill_beat_q][6*l+:6] <= data_i[l%PartLanes*32+:6];
+          if (!fill_second_q) value_q[{fill_side_q, fill_beat_q}][32*l+:32] <= data_i[l%PartLanes*32+:32];
+          if (fill_second_q) amount_q[{fill_side_q, fill_beat_q}][6*l+:6] <= data_i[l%PartLanes*32+:6];
         end
       end
     end
@@ -158,17 +188,18 @@ module systole_parameter_buffers #(
   always_ff @(posedge clk_i) begin
     for (int unsigned l = 0; l < Lanes; l++) begin
       if (fill_q && fill_second_q && 32'(fill_part_q) == l / PartLanes) begin
-        addend_q[fill_beat_q][32*l+:32] <= data_i[l%PartLanes*32+:32];
+        addend_q[{fill_side_q, fill_beat_q}][32*l+:32] <= data_i[l%PartLanes*32+:32];
       end
     end
   end
-  assign addend_o = addend_q[next_q[norm_i]];
+  assign addend_o = addend_q[{side_q, next_q[norm_i]}];
 
-  assign loaded_o = !left_q;
-  assign there_o  = !left_q && !fill_q;
+  assign loaded_o = !running;
+  assign there_o  = !running && !(fill_q && fill_side_q == side_q);
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, DataBytes >= 4 && Parts * DataBytes == 4 * Lanes)
-  `SYSTOLE_ASSERT(ParametersFit_A, (start_i && channel_i != '0) |->
-                  n_i <= CountBits'(Lanes * ParameterBeats))
+  `SYSTOLE_ASSERT(BegunAtStart_A, start_i |-> (begins || begun_q))
+  `SYSTOLE_ASSERT(ParametersFit_A, (begins && channel != '0) |->
+                  columns <= CountBits'(Lanes * ParameterBeats))
 
 endmodule

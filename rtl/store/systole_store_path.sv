@@ -43,8 +43,11 @@ module systole_store_path #(
   input  logic [SlotBits-1:0]   command_slot_i,  // of its chain
   input  logic [63:0]           tensor_i,        // its second tensor operand
   input  logic [31:0]           tensor_pitch_i,
+  input  logic                  rereads_i,       // it writes where its operands are
   output logic                  legal_o,         // if it is a store or a move
   input  logic [Queue-1:0]      entry_i,         // where it goes in this cycle
+  input  logic                  waiting_i,       // see systole_store_unit
+  input  logic                  reads_i,
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
   input  logic [TagBits-1:0]    start_entry_i,
@@ -63,6 +66,7 @@ module systole_store_path #(
 
   // clients of the scratchpad
   output logic                  parameters_valid_o,
+  output logic                  parameters_late_o,   // of a command that has not started
   input  logic                  parameters_done_i,
   output logic [AddrBits-1:0]   parameters_address_o,
   input  logic [DataWidth-1:0]  parameters_data_i,
@@ -160,6 +164,10 @@ module systole_store_path #(
   logic [7:0]            side;
   logic [1:0]            passes;
   logic [15:0]           element;
+  logic [SlotBits-1:0]   next;         // chain of the next command
+  logic [1:0]            next_passes, next_tensor;
+  logic [Stages:0]       next_channel, next_shift;
+  logic [15:0]           next_element;
   logic                  code_read;
   logic [StageBits-1:0]  code_stage;
   logic [3:0]            code_word;
@@ -190,6 +198,12 @@ module systole_store_path #(
     .side_o      (side),
     .channel_o   (channel),
     .shift_o     (shift),
+    .next_i        (next),
+    .next_passes_o (next_passes),
+    .next_channel_o(next_channel),
+    .next_shift_o  (next_shift),
+    .next_tensor_o (next_tensor),
+    .next_element_o(next_element),
     .read_i      (code_read),
     .read_stage_i(code_stage),
     .read_word_i (code_word),
@@ -205,6 +219,7 @@ module systole_store_path #(
   ) u_unit (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .entry_i,
     .move_i      (move),
+    .whole_i     (rereads_i),
     .chain_i     (command_slot_i),
     .c_i         (c[SumBits-1:0]),
     .c_pitch_i   (c_pitch[SumBits-1:0]),
@@ -218,7 +233,7 @@ module systole_store_path #(
     .continues_i (command_i[16]),
     .tensor_i    ({tensor_i[DramBits-1:0], command_i[192+:DramBits]}),
     .tensor_pitch_i({tensor_pitch_i, command_i[256+:32]}),
-    .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
+    .waiting_i, .reads_i, .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
     .chain_new_i (chain_valid_i && chain_first_i),
     .chain_slot_i,
     .chain_o     (chain),
@@ -234,12 +249,18 @@ module systole_store_path #(
     .side_i      (side),
     .channel_i   (channel),
     .shift_i     (shift),
+    .next_o        (next),
+    .next_passes_i (next_passes),
+    .next_channel_i(next_channel),
+    .next_shift_i  (next_shift),
+    .next_tensor_i (next_tensor),
+    .next_element_i(next_element),
     .code_read_o (code_read),
     .code_stage_o(code_stage),
     .code_word_o (code_word),
     .code_i      (code),
     .sums_valid_o, .sums_ready_i, .sums_at_o, .data_valid_i, .data_ready_o, .data_i,
-    .parameters_valid_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
+    .parameters_valid_o, .parameters_late_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
     .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,

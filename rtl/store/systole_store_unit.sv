@@ -2,9 +2,10 @@
 // post-op pipeline and perhaps a stage after it that knows rows, to memory or into the scratchpad. Values:
 // hw::apply_chain() of hw/postop/postop.h. Cycles: hw::store_times() of hw/dma/store_schedule.h.
 //
-// A command first loads what its chain needs: micro-code, unless the pipeline holds that chain, beside
-// it its words of the parameter block, which stay in buffers for all of its rows, and the tiles of its
-// tensor operands. Then a vector of sums goes in every cycle, as often as the chain passes over its row.
+// What a command needs comes while it is the next one in the station: micro-code, unless the pipeline
+// holds that chain, beside it its words of the parameter block, which stay in buffers for all of its rows,
+// and the tiles of its tensor operands. When it has started and the first two are there, a vector of sums
+// goes in every cycle in which its operands are there, as often as the chain passes over its row.
 // The last byte out makes place for the next command, except that the writing port must have sent its
 // last request, and that a side output must be there.
 
@@ -44,6 +45,7 @@ module systole_store_unit #(
   // a command in flight to an entry of the station
   input  logic [Queue-1:0]      entry_i,
   input  logic                  move_i,          // into the scratchpad, not to memory
+  input  logic                  whole_i,         // all operands come before the first vector
   input  logic [SlotBits-1:0]   chain_i,
   input  logic [SumBits-1:0]    c_i,             // sums
   input  logic [SumBits-1:0]    c_pitch_i,
@@ -58,6 +60,8 @@ module systole_store_unit #(
   input  logic [2*DramBits-1:0] tensor_i,        // the first one in the low bits
   input  logic [63:0]           tensor_pitch_i,
 
+  input  logic                  waiting_i,       // start_entry_i is the next command
+  input  logic                  reads_i,         // and its parameters and operands can be read
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
   input  logic [TagBits-1:0]    start_entry_i,
@@ -83,6 +87,16 @@ module systole_store_unit #(
   input  logic                  norm_i,
   input  logic [16:0]           length_i,
   input  logic [7:0]            side_i,
+
+  // the chain of the next command
+  output logic [SlotBits-1:0]   next_o,
+  input  logic [1:0]            next_passes_i,
+  input  logic [Stages:0]       next_channel_i,
+  input  logic [Stages:0]       next_shift_i,
+  input  logic [1:0]            next_tensor_i,
+  input  logic [15:0]           next_element_i,
+
+  // micro-code of chain_o
   output logic                  code_read_o,
   output logic [StageBits-1:0]  code_stage_o,
   output logic [3:0]            code_word_o,
@@ -98,6 +112,7 @@ module systole_store_unit #(
 
   // clients of the scratchpad
   output logic                  parameters_valid_o,
+  output logic                  parameters_late_o,   // of a command that has not started
   input  logic                  parameters_done_i,
   output logic [AddrBits-1:0]   parameters_address_o,
   input  logic [DataWidth-1:0]  parameters_data_i,
@@ -142,7 +157,7 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  localparam int unsigned FieldBits = 2 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
+  localparam int unsigned FieldBits = 3 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
                                       AddrBits + StatisticsBits + ColBits;
 
   logic [FieldBits-1:0] fields_q [Queue];
@@ -150,7 +165,7 @@ module systole_store_unit #(
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
       if (entry_i[e]) begin
-        fields_q[e] <= {move_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
+        fields_q[e] <= {move_i, whole_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
                         parameters_i, statistics_i, kept_i, tensor_i, tensor_pitch_i};
       end
     end
@@ -160,7 +175,7 @@ module systole_store_unit #(
   logic                 busy_q, start, port_ready, out_over, out_valid, out_ready, side_busy;
   logic [Lanes*32-1:0]  out;                  // a vector of results
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
-  logic                 moves, continues;
+  logic                 moves, whole, continues;
   logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
   logic [DramBits-1:0]  to;
@@ -170,16 +185,32 @@ module systole_store_unit #(
   logic [AddrBits-1:0]  parameters_at;
   logic [StatisticsBits-1:0] statistics;
   logic [ColBits-1:0]   kept;
-  logic                 code_left, loaded, operands_loaded;
+  logic                 code_left, loaded;
+  logic                 next_moves, next_whole, next_continues;   // the next command
+  logic [SumBits-1:0]   next_c, next_c_pitch;
+  logic [CountBits-1:0] next_m, next_n;
+  logic [DramBits-1:0]  next_to;
+  logic [31:0]          next_to_pitch;
+  logic [2*DramBits-1:0] next_tensor;
+  logic [63:0]          next_tensor_pitch;
+  logic [AddrBits-1:0]  next_parameters_at;
+  logic [StatisticsBits-1:0] next_statistics;
+  logic [ColBits-1:0]   next_kept;
+  logic                 unused_next_fields;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
-  assign {moves, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+  assign {moves, whole, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
           tensor_pitch} = fields_q[entry];
+  assign {next_moves, next_whole, next_continues, next_o, next_c, next_c_pitch, next_m, next_n, next_to, next_to_pitch,
+          next_parameters_at, next_statistics, next_kept, next_tensor, next_tensor_pitch} =
+         fields_q[start_entry_i];
+  assign unused_next_fields = ^{next_moves, next_continues, next_c, next_c_pitch, next_to, next_to_pitch,
+                                next_statistics, next_kept};
   assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
   assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
   assign start_ready_o = !busy_q && !side_busy && port_ready;
   assign start         = start_valid_i && start_ready_o;
-  assign loaded        = busy_q && !code_left && parameters_loaded && operands_loaded;
+  assign loaded        = busy_q && !code_left && parameters_loaded;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -197,6 +228,7 @@ module systole_store_unit #(
 
   systole_code_loader #(.ChainSlots(ChainSlots), .Stages(Stages)) u_code (
     .clk_i, .rst_ni,
+    .waiting_i,
     .start_i      (start),
     .busy_i       (busy_q),
     .chain_i      (chain_o),
@@ -226,13 +258,18 @@ module systole_store_unit #(
   ) u_parameters (
     .clk_i, .rst_ni,
     .start_i        (start),
+    .readable_i     (reads_i),
     .parameters_i   (parameters_at),
     .n_i            (n),
     .channel_i, .shift_i,
     .norm_i         (last_stage),
+    .next_parameters_i(next_parameters_at),
+    .next_n_i       (next_n),
+    .next_channel_i, .next_shift_i,
     .loaded_o       (parameters_loaded),
     .there_o        (parameters_there),
     .valid_o        (parameters_valid_o),
+    .late_o         (parameters_late_o),
     .done_i         (parameters_done_i),
     .address_o      (parameters_address_o),
     .data_i         (parameters_data_i),
@@ -243,28 +280,41 @@ module systole_store_unit #(
   );
 
   // ---------------------------------------------------------------- tensor operands
-  logic                  operand_error;
+  logic                  operand_error, operands_there, used;
+  logic [1:0]            tensor_valid;
+  logic                  sums_take;           // a vector of sums is read
+  logic [1:0]            wanted;              // by the chain of the command that runs
+  logic [CountBits-1:0]  next_vectors;
   logic [1:0]            tensor_take;
   logic [2*Lanes*32-1:0] tensor_data;
+
+  assign wanted       = {tensor_stage_i[2*Stages-1:Stages] != '0, tensor_stage_i[Stages-1:0] != '0};
+  assign used         = busy_q && wanted != '0;
+  assign next_vectors = (next_n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
 
   systole_operand_buffers #(
     .Lanes(Lanes), .Bytes(OperandBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
     .DramBits(DramBits), .CountBits(CountBits)
   ) u_operands (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_i  (start),
-    .wanted_i ({tensor_stage_i[2*Stages-1:Stages] != '0, tensor_stage_i[Stages-1:0] != '0}),
-    .type_i   (element_i),
-    .passes_i,
-    .address_i(tensor),
-    .pitch_i  (tensor_pitch),
-    .m_i      (m),
-    .n_i      (n),
-    .vectors_i(vectors),
-    .loaded_o (operands_loaded),
-    .error_o  (operand_error),
-    .take_i   (tensor_take),
-    .data_o   (tensor_data),
+    .start_i   (start),
+    .readable_i(reads_i),
+    .used_i    (used),
+    .whole_i   (used ? whole : next_whole),
+    .wanted_i  (used ? wanted : next_tensor_i),
+    .type_i    (used ? element_i : next_element_i),
+    .passes_i  (used ? passes_i : next_passes_i),
+    .address_i (used ? tensor : next_tensor),
+    .pitch_i   (used ? tensor_pitch : next_tensor_pitch),
+    .m_i       (used ? m : next_m),
+    .n_i       (used ? n : next_n),
+    .vectors_i (used ? vectors : next_vectors),
+    .step_i    (sums_take),
+    .there_o   (operands_there),
+    .error_o   (operand_error),
+    .valid_o   (tensor_valid),
+    .take_i    (tensor_take),
+    .data_o    (tensor_data),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
   );
@@ -303,11 +353,11 @@ module systole_store_unit #(
   );
 
   // ---------------------------------------------------------------- sums into the pipeline
-  logic               reading, sums_take, read_row_end, read_last;
+  logic               reading, read_row_end, read_last;
   logic [SumBits-1:0] unused_next;
   logic [Lanes-1:0]   mask, mask_q;
 
-  assign sums_valid_o = loaded && reading;
+  assign sums_valid_o = loaded && reading && (wanted == '0 || operands_there);
   assign sums_take    = sums_valid_o && sums_ready_i;
   assign released_o   = sums_take && read_last ? Queue'(1) << entry_q : '0;
 
@@ -363,6 +413,7 @@ module systole_store_unit #(
     .shifts_i       (shifts),
     .addend_i       (addend),
     .parameters_take_o(parameters_take),
+    .tensor_valid_i (tensor_valid),
     .tensor_i       (tensor_data),
     .tensor_take_o  (tensor_take),
     .divided_i      (divided),

@@ -3,7 +3,7 @@
 // elements of b bytes, begins at byte v Lanes b.
 //
 // Four banks of words take both words of a write, and give a vector of any type, in one cycle. A vector
-// is on the output in the cycle after one without a write.
+// is on the output in the cycle after the one in which it is the next one and was there.
 
 `include "systole_assert.svh"
 
@@ -73,21 +73,21 @@ module systole_tile_buffer #(
 
   for (genvar b = 0; b < 4; b++) begin : gen_bank
     logic               here, next;
-    logic [RowBits-1:0] read_row, here_row, next_row, row;
+    logic [RowBits-1:0]   read_row, here_row, next_row;
+    logic [DataWidth-1:0] unused_data;
 
     assign here     = word_i[1:0] == 2'(b);
     assign next     = word_i[1:0] + 2'd1 == 2'(b) && next_i != '0;
     assign read_row = RowBits'(read_word >> 2);
     assign here_row = RowBits'(word_i >> 2);
     assign next_row = RowBits'((word_i + WordBits'(1)) >> 2);
-    assign row      = !write_i ? read_row : here ? here_row : next_row;
 
-    systole_sram_bank #(.Ports(1), .Rows(Rows), .Lanes(Lanes), .LaneBits(8)) u_bank (
+    systole_sram_bank #(.Ports(2), .Rows(Rows), .Lanes(Lanes), .LaneBits(8)) u_bank (
       .clk_i,
-      .enable_i(!write_i || here || next),
-      .row_i   (row),
-      .data_o  (words[b*DataWidth+:DataWidth]),
-      .write_i (write_i),
+      .enable_i({1'b1, write_i && (here || next)}),
+      .row_i   ({read_row, here ? here_row : next_row}),
+      .data_o  ({words[b*DataWidth+:DataWidth], unused_data}),
+      .write_i (1'b1),
       .mask_i  (here ? here_i : next_i),
       .data_i  (data_i)
     );

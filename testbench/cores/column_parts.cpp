@@ -226,15 +226,16 @@ class PartBuilder {
   /// The parameters of a stage's columns.
   static void set_parameters(model::StageUse& stage, const model::StageUse& from, const View& out,
                              const ColumnRanges& ranges) {
-    stage.parameters.clear();
+    std::vector<std::int32_t> parameters;
     const std::size_t words = from.parameters.size() / out.cols;
     for (std::size_t word = 0; word < words; ++word) {
       const auto row = from.parameters.begin() + static_cast<std::ptrdiff_t>(word * out.cols);
       for (const Columns& range : ranges) {
-        stage.parameters.insert(stage.parameters.end(), row + (range.begin - out.col),
-                                row + (range.end - out.col));
+        parameters.insert(parameters.end(), row + (range.begin - out.col),
+                          row + (range.end - out.col));
       }
     }
+    stage.parameters = std::move(parameters);
   }
 
   const ColumnDivision& all_;

@@ -160,22 +160,20 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   options.keep_outputs = task.keep_logits;
   if (!task.tensors.empty()) options.tensors = find_tensors(task.tensors, run.graph(), run.first());
   const std::vector<model::TensorId> kept = options.tensors;
-  options.bounds = false;
+  options.bounds = options.keep_traces = false;
   options.progress = task.progress;
   options.first_inferences = run.prompts();
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
   options.unread = [&](std::size_t step) { return run.unread(step); };
-  std::vector<tlm_model::CommandTrace> traces;  // of the last inference
-  options.observer = [&](const tlm_model::CommandTrace& trace) {
-    if (trace.index >= traces.size()) traces.resize(trace.index + 1);
-    traces[trace.index] = trace;
-  };
+  OperatorEnds last;  // of the last inference
+  options.observer = [&](const tlm_model::CommandTrace& trace) { last.add(trace); };
   const auto add_phases = [&](std::array<std::uint64_t, kLlamaPhases>& phases) {
-    const std::vector<analysis::OperatorEstimate> estimates =
-        analysis::estimate(run.latest(), machine);
-    const std::vector<OperatorTiming> timings = time_operators(traces, estimates);
-    for (std::size_t i = 0; i < timings.size(); ++i) {
-      phases.at(static_cast<std::size_t>(phase_of(estimates[i].name))) += timings[i].cycles;
+    const std::vector<hw::Operator>& operators = run.latest().program.operators;
+    const std::vector<std::uint64_t> ends = last.ends(operators.size());
+    std::uint64_t before = last.begin();
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      phases.at(static_cast<std::size_t>(phase_of(operators[i].name))) += ends[i] - before;
+      before = ends[i];
     }
   };
   options.next_input =
@@ -186,7 +184,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
       take(outputs.back());
       if (generation.tokens.back() == task.end) return std::nullopt;
     }
-    traces.clear();
+    last = {};
     const TokenRange range = run.tokens(next);
     std::vector<std::int32_t> ids = {next < run.prompts() ? task.prompt[range.first]
                                                           : generation.tokens.back()};

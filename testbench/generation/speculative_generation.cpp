@@ -58,7 +58,7 @@ class SpeculativeText {
     prompts_ = passes_.size();
     const Inference& first = passes_.front();
     programs_.select(first.program, first.tokens);
-    first_ = programs_.map_first();
+    programs_.map_first();
   }
 
   /// `logits`: of the last pass, rows of the vocabulary; empty at first. Nothing: the text is
@@ -71,7 +71,8 @@ class SpeculativeText {
   }
 
   LlamaPrograms& programs() { return programs_; }
-  [[nodiscard]] const mapper::Mapping& first() const { return first_; }
+  /// Of the first pass, until another one is mapped.
+  [[nodiscard]] const mapper::Mapping& first() const { return programs_.latest(); }
   [[nodiscard]] const model::IntegerLlama& network_of(const Inference& inference) const {
     const bool draft = inference.program >= draft_step_;
     return draft ? draft_ : llama_;
@@ -182,7 +183,6 @@ class SpeculativeText {
   std::size_t prompts_ = 0;
   std::deque<Inference> passes_;  ///< those of the prompt from the start
   std::size_t done_ = 0;
-  mapper::Mapping first_;
   Ids text_;
   std::uint32_t drafted_;  ///< tokens of the text, and proposals, in the draft's caches
   Ids proposals_;
@@ -227,7 +227,7 @@ LlamaGeneration speculate(const hw::Machine& machine, const model::IntegerLlama&
   options.check = task.check;
   options.threads = task.threads;
   options.keep_outputs = false;
-  options.bounds = false;
+  options.bounds = options.keep_traces = false;
   options.progress = task.progress;
   // The prompt of both, and the single step.
   options.first_inferences = text.prompts() + (task.tokens > 1 ? 1 : 0);

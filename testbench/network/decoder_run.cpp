@@ -211,7 +211,7 @@ SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>
 const mapper::Mapping& SteppedRun::step(std::size_t inference) {
   if (!own_nodes_.empty()) graph_.nodes = std::exchange(own_nodes_, {});
   move_(graph_, inference);
-  current_ = mapper_.map(graph_, false);
+  current_ = mapper_.map(graph_, false, std::move(current_));
   return current_;
 }
 

@@ -1,5 +1,6 @@
 #include "testbench/network/llama_programs.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -67,12 +68,11 @@ std::size_t LlamaPrograms::add(Program program, model::Graph graph, const std::s
   }
   move(first);
   mapper::Mapping mapping = added.mapper->map(graph_, true);
-  mapping.image.pop_back();  // the program itself
   added.constants_begin = mapping.constants_begin;
   added.constants_end = mapping.program_address;
+  // Weights and parameters come with the first map() of the program.
   for (hw::MemoryPiece& piece : mapping.image) {
-    hw::MemoryImage& to = piece.address < added.constants_begin ? tensors_ : added.constants;
-    to.push_back(std::move(piece));
+    if (piece.address < added.constants_begin) tensors_.push_back(std::move(piece));
   }
   for (std::size_t i = 0; i < number; ++i) {
     programs_[i].mapper->place_programs(added.mapper->programs());
@@ -144,21 +144,46 @@ void LlamaPrograms::move(TokenRange tokens) {
 }
 
 void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
+  is_first_ = is_first_ && program == active_ && tokens.first == selected_.first &&
+              tokens.count == selected_.count;
   activate(program);
   move(tokens);
+  selected_ = tokens;
 }
 
 const mapper::Mapping& LlamaPrograms::map() {
+  if (std::exchange(is_first_, false)) {
+    hw::MemoryImage& image = current_.image;
+    image.erase(std::remove_if(image.begin(), image.end(),
+                               [](const hw::MemoryPiece& piece) { return !piece.is_program; }),
+                image.end());
+    image.shrink_to_fit();
+    return current_;
+  }
   Program& program = programs_.at(active_);
-  current_ = program.mapper->map(graph_, false);
-  put_first(std::exchange(program.constants, {}), current_.image);
+  const bool with_constants = !std::exchange(program.is_in_memory, true);
+  current_ = program.mapper->map(graph_, with_constants, std::move(current_));
+  // What tensors begin with is in memory, or comes from map_first().
+  hw::MemoryImage& image = current_.image;
+  image.erase(std::remove_if(image.begin(), image.end(),
+                             [&](const hw::MemoryPiece& piece) {
+                               return !piece.is_program && piece.address < program.constants_begin;
+                             }),
+              image.end());
   return current_;
 }
 
-mapper::Mapping LlamaPrograms::map_first() {
-  mapper::Mapping first = map();
-  put_first(std::exchange(tensors_, {}), first.image);
-  return first;
+const mapper::Mapping& LlamaPrograms::map_first() {
+  map();
+  put_first(std::exchange(tensors_, {}), current_.image);
+  is_first_ = true;
+  return current_;
+}
+
+void LlamaPrograms::release(std::size_t program) {
+  Program& of = programs_.at(program);
+  of.nodes = std::vector<model::Node>();
+  of.mapper.reset();
 }
 
 }  // namespace systole::testbench

@@ -47,8 +47,11 @@ class LlamaPrograms {
   /// The program of what was selected, valid until the next call. Its image has weights and
   /// parameters when it is the first one of its number.
   const mapper::Mapping& map();
-  /// The same with what tensors of all programs begin with, for the first inference.
-  [[nodiscard]] mapper::Mapping map_first();
+  /// The same with what tensors of all programs begin with, for the first inference. If nothing
+  /// else is selected, the next call of map() returns it again, its image the program alone.
+  const mapper::Mapping& map_first();
+  /// Frees the host memory of a program that is not selected any more.
+  void release(std::size_t program);
   /// Where weights and parameters of a program are: the first byte, and the one after the last.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> constants_of(std::size_t program) const {
     const Program& of = programs_.at(program);
@@ -68,7 +71,7 @@ class LlamaPrograms {
     std::uint32_t chunk = 1;
     model::LlamaShape shape;
     std::optional<mapper::StepMapper> mapper;
-    hw::MemoryImage constants;  ///< weights and parameters, until they are in memory
+    bool is_in_memory = false;  ///< its weights and parameters, since the first map()
     std::uint64_t constants_begin = 0, constants_end = 0;
   };
 
@@ -85,8 +88,10 @@ class LlamaPrograms {
   model::Graph graph_;
   std::vector<Program> programs_;
   std::size_t active_ = SIZE_MAX;
+  TokenRange selected_;
   hw::MemoryImage tensors_;  ///< what those of all programs begin with
   mapper::Mapping current_;
+  bool is_first_ = false;  ///< `current_` is that of map_first(), and still selected
 };
 
 }  // namespace systole::testbench

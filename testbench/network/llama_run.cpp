@@ -44,7 +44,7 @@ LlamaRun::LlamaRun(const model::IntegerLlama& llama, PromptedText text, const hw
     programs_.select(program_of(i - 1), ranges_[i - 1]);
     macs_ += model::count_macs(graph());
   }
-  first_ = programs_.map_first();  // of inference 0, which the loop ended with
+  programs_.map_first();  // of inference 0, which the loop ended with
 }
 
 std::pair<std::uint64_t, std::uint64_t> LlamaRun::unread(std::size_t inference) const {
@@ -54,6 +54,7 @@ std::pair<std::uint64_t, std::uint64_t> LlamaRun::unread(std::size_t inference) 
 
 const mapper::Mapping& LlamaRun::step(std::size_t inference) {
   programs_.select(program_of(inference), tokens(inference));
+  if (chunk_ != 1 && inference == prompts_) programs_.release(prompt_program_);
   return programs_.map();
 }
 

@@ -44,8 +44,8 @@ class LlamaRun {
 
   /// Of the inference that step() was called for last, at first of the first.
   [[nodiscard]] const model::Graph& graph() const { return programs_.graph(); }
-  /// Of the first inference, with its constants and all states.
-  [[nodiscard]] const mapper::Mapping& first() const { return first_; }
+  /// Of the first inference, with its constants and all states, until step() is called.
+  [[nodiscard]] const mapper::Mapping& first() const { return programs_.latest(); }
   /// Moves to an inference, from 0; its mapping (LlamaPrograms::map()) is valid until the next
   /// call.
   const mapper::Mapping& step(std::size_t inference);
@@ -78,7 +78,6 @@ class LlamaRun {
   std::uint32_t chunk_ = 1;
   std::size_t prompts_ = 0;
   std::vector<TokenRange> ranges_;  ///< by inference
-  mapper::Mapping first_;
   std::uint64_t macs_ = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -48,8 +50,44 @@ struct ClassCycles {
 /// in which array and store unit are working on different classes counts half for each; the array's
 /// class is kMatmul. One in which neither is active belongs to the operator that completes next:
 /// to its matmul if it has one, else to its chain. While the host is active nobody else is, and
-/// its contract (hw/host/host_cycles.h) says what it does. `traces`: by position in the program,
-/// without kEnd's; of `machine` count the host and the clocks.
+/// its contract (hw/host/host_cycles.h) says what it does. Of the machine count the host and the
+/// clocks. Program and machine have to outlive it.
+class ClassSharing {
+ public:
+  ClassSharing(const hw::Program& program, const hw::Machine& machine);
+  /// A command that has completed, in any order.
+  void add(const tlm_model::CommandTrace& trace);
+  /// When all commands but kEnd are there, once.
+  [[nodiscard]] ClassCycles share();
+
+ private:
+  /// A unit is busy with a class, or done.
+  struct Change {
+    std::uint64_t cycle;
+    hw::Unit unit;
+    std::optional<TimeClass> now;
+  };
+
+  void add_host(const tlm_model::CommandTrace& trace);
+  [[nodiscard]] const hw::Chain& chain_of(const tlm_model::CommandTrace& trace) const;
+  void add(TimeClass kind, double cycles) {
+    shared_.cycles[static_cast<std::size_t>(kind)] += cycles;
+  }
+  void advance(std::uint64_t to, std::optional<TimeClass> array, std::optional<TimeClass> store);
+  /// Cycles in which neither unit is active.
+  void add_waiting(std::uint64_t to);
+
+  const hw::Program& program_;
+  const hw::Machine& machine_;
+  std::vector<std::uint64_t> ends_;  ///< by operator; at last none before its predecessor
+  std::vector<bool> has_matmul_;     ///< by operator
+  std::vector<TimeClass> classes_;   ///< by operator
+  std::vector<Change> changes_;
+  std::uint64_t at_ = std::numeric_limits<std::uint64_t>::max();
+  ClassCycles shared_;
+};
+
+/// The same of all traces.
 [[nodiscard]] ClassCycles share_by_class(const hw::Program& program,
                                          const std::vector<tlm_model::CommandTrace>& traces,
                                          const hw::Machine& machine = {});

@@ -27,16 +27,16 @@ class OperatorSharing {
  public:
   OperatorSharing(const std::vector<CommandTrace>& traces,
                   const std::vector<analysis::OperatorEstimate>& estimates)
-      : traces_(traces), estimates_(estimates), ends_(estimates.size()), timings_(ends_.size()) {
-    begin_ = traces.front().dispatched;
+      : traces_(traces), estimates_(estimates), timings_(estimates.size()) {
+    OperatorEnds ends;
     for (const CommandTrace& trace : traces) {
-      begin_ = std::min(begin_, trace.dispatched);
-      ends_[trace.op] = std::max(ends_[trace.op], trace.completed);
+      ends.add(trace);
       timings_[trace.op].events.add(trace.events);
     }
+    begin_ = ends.begin();
+    ends_ = ends.ends(estimates.size());
     std::uint64_t end = begin_;
     for (std::size_t op = 0; op < ends_.size(); ++op) {
-      ends_[op] = std::max(ends_[op], end);
       timings_[op].cycles = ends_[op] - end;
       end = ends_[op];
     }
@@ -115,6 +115,20 @@ class OperatorSharing {
 };
 
 }  // namespace
+
+void OperatorEnds::add(const CommandTrace& trace) {
+  begin_ = std::min(begin_, trace.dispatched);
+  if (trace.op >= ends_.size()) ends_.resize(trace.op + 1);
+  ends_[trace.op] = std::max(ends_[trace.op], trace.completed);
+}
+
+std::vector<std::uint64_t> OperatorEnds::ends(std::size_t operators) const {
+  std::vector<std::uint64_t> ends = ends_;
+  ends.resize(operators);
+  std::uint64_t end = begin_;
+  for (std::uint64_t& each : ends) end = each = std::max(each, end);
+  return ends;
+}
 
 std::string_view name_of(Cause cause) {
   constexpr std::array<std::string_view, kCauses> kNames = {

@@ -28,6 +28,20 @@ inline constexpr std::size_t kCauses = 8;
 /// "commands", "earlier", "others", "no_command", "wait_load", "wait_compute", "wait_store", "end".
 [[nodiscard]] std::string_view name_of(Cause cause);
 
+/// When the operators of a run end, from the traces of their commands in any order.
+class OperatorEnds {
+ public:
+  void add(const tlm_model::CommandTrace& trace);
+  /// The cycle at which the first command was dispatched.
+  [[nodiscard]] std::uint64_t begin() const { return begin_; }
+  /// Of so many operators, each not before the one before it.
+  [[nodiscard]] std::vector<std::uint64_t> ends(std::size_t operators) const;
+
+ private:
+  std::uint64_t begin_ = UINT64_MAX;
+  std::vector<std::uint64_t> ends_;  ///< by operator
+};
+
 struct OperatorTiming {
   /// From the completion of the earlier operators to its own, so that the timings of all operators
   /// follow one another.

@@ -106,13 +106,17 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     });
   }
   SimulationResult result;
-  result.traces.resize(first.commands.size() - 1);
-  std::size_t left = result.traces.size();
+  std::size_t left = first.commands.size() - 1;
+  const bool keep_traces = options.keep_traces || !options.wave.path.empty();
+  if (keep_traces) result.traces.resize(left);
+  auto sharing = std::make_unique<ClassSharing>(first, machine);
   hw::EnergyEvents by_host;  // up to its last command
   processor.observe([&](const tlm_model::CommandTrace& trace) {
-    if (left == 0) return;
-    tlm_model::CommandTrace& kept = result.traces[trace.index] = trace;
+    if (left == 0 || !sharing) return;
     --left;
+    sharing->add(trace);
+    if (!keep_traces) return;
+    tlm_model::CommandTrace& kept = result.traces[trace.index] = trace;
     if (trace.unit != hw::Unit::kHost) return;
     const hw::EnergyEvents now = system.host_events();
     kept.events = now.since(by_host);
@@ -125,6 +129,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     processor.observe([&](const tlm_model::CommandTrace&) { count.end_command(); });
   }
 
+  hw::Program waved;  // the first, to the end
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
   std::vector<std::uint8_t> made;
@@ -177,6 +182,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     if (result.cycles.empty()) {
       result.started = processor.start_cycle();
       result.finished = processor.finish_cycle();
+      result.classes = sharing->share();
+      sharing = nullptr;
     }
     if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
@@ -192,7 +199,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   system.host.set_work(prepare, deliver);
 
   if (!options.wave.path.empty()) {
-    wave = std::make_unique<Wave>(options.wave, first, machine.core.clock_mhz);
+    waved = first;
+    wave = std::make_unique<Wave>(options.wave, waved, machine.core.clock_mhz);
   }
   static_cast<MachineRun&>(result) = run_machine(system);
   if (wave) {
@@ -203,7 +211,6 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   if (!fault.empty()) throw hw::InputError("program: " + fault);
   result.total_cycles = processor.cycle();
   result.traffic = system.core_traffic();
-  result.classes = share_by_class(first, result.traces, machine);
   result.events = system.energy_events();
   if (checker) result.check = checker->result();
   if (recorder) result.tensors = recorder->take();

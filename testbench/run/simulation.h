@@ -33,6 +33,7 @@ struct SimulationOptions {
   /// grow with their number.
   bool keep_outputs = true;
   bool bounds = true;            ///< off: no lower bound of any inference, which takes host time
+  bool keep_traces = true;       ///< off: no SimulationResult::traces
   WaveOptions wave;              ///< waveform to write; no path: none
   tlm_model::Observer observer;  ///< may be empty
   std::vector<tlm_model::BusObserver> bus_observers;
@@ -40,7 +41,7 @@ struct SimulationOptions {
   std::size_t first_inferences = 0;
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which must live until the next call. The first is that given to
-  /// simulate().
+  /// simulate(), which need not live longer than until then.
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
   /// Of the inference that next_step was called for: the first byte, and the one after the last, of
   /// memory that it and those after it do not read. May be empty.

@@ -103,6 +103,30 @@ TEST(SharedVector, ShowsWhatIsInAFile) {
   EXPECT_EQ(copy[0], 1) << "its own elements stay";
 }
 
+TEST(SharedVector, KnowsWhatItIsMadeOfUntilItChanges) {
+  const auto file = MappedFile::of_bytes("abcdef");
+  const auto* first = reinterpret_cast<const std::uint8_t*>(file.bytes().data());
+  const auto rows = SharedVector<std::uint8_t>::view(file, first, 6);
+  const auto make = [rows] {
+    return std::vector<std::uint8_t>{rows[0], rows[3], rows[1], rows[4], rows[2], rows[5]};
+  };
+  SharedVector<std::uint8_t> columns = SharedVector<std::uint8_t>::deferred(6, make, rows);
+  EXPECT_TRUE(rows.is_view());
+  EXPECT_FALSE(columns.is_view());
+  EXPECT_TRUE(rows.exchanged().empty());
+  EXPECT_EQ(columns.exchanged().data(), first);
+  const SharedVector<std::uint8_t> copy = columns;
+  EXPECT_EQ(columns[1], 'd');
+  EXPECT_EQ(columns.exchanged().data(), first) << "they are there, and the same";
+  columns.edit()[1] = 'x';
+  EXPECT_TRUE(columns.exchanged().empty());
+  EXPECT_EQ(copy.exchanged().data(), first);
+  SharedVector<std::uint8_t> only = SharedVector<std::uint8_t>::deferred(6, make, rows);
+  EXPECT_EQ(only.get().size(), 6U);
+  only.edit()[1] = 'x';
+  EXPECT_TRUE(only.exchanged().empty());
+}
+
 TEST(SharedVector, IsEmptyAtFirst) {
   SharedVector<int> none;
   EXPECT_TRUE(none.empty());

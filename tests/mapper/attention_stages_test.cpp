@@ -255,7 +255,7 @@ TEST(AttentionStages, InFrontStayAPassOfTheirOwnWhereTheyMust) {
   model::Graph channels = graph;
   channels.nodes[0].stage()->stage.op = hw::StageOp::kAdd;
   channels.nodes[0].stage()->stage.operand = hw::Operand::kChannel;
-  channels.nodes[0].stage()->parameters.assign(32, 1);
+  channels.nodes[0].stage()->parameters = std::vector<std::int32_t>(32, 1);
   EXPECT_NE(why(staged_machine(), channels).find("no ports for operands"), std::string::npos);
   // One element a cycle, and buffers that each row comes into many times.
   machine = staged_machine();

@@ -287,11 +287,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Spoilt{"OffDiagonal", [](model::Graph& g) { weights(g, "encoder_q")[1] ^= 1; }},
         Spoilt{"Diagonal", [](model::Graph& g) { weights(g, "encoder_q")[17] ^= 1; }},
-        Spoilt{"Bias", [](model::Graph& g) { ++node(g, "encoder_q.bias").stage()->parameters[3]; }},
+        Spoilt{"Bias",
+               [](model::Graph& g) { ++node(g, "encoder_q.bias").stage()->parameters.edit()[3]; }},
         Spoilt{"Multiplier",
-               [](model::Graph& g) { ++node(g, "encoder_q.requantise").stage()->parameters[3]; }},
+               [](model::Graph& g) {
+                 ++node(g, "encoder_q.requantise").stage()->parameters.edit()[3];
+               }},
         Spoilt{"Shift",
-               [](model::Graph& g) { ++node(g, "encoder_q.requantise").stage()->parameters[19]; }},
+               [](model::Graph& g) {
+                 ++node(g, "encoder_q.requantise").stage()->parameters.edit()[19];
+               }},
         Spoilt{"Range",
                [](model::Graph& g) { node(g, "encoder_q.requantise").stage()->stage.imm[2] = -9; }},
         Spoilt{"OtherReader", [](model::Graph& g) { node(g, "out").product()->b.col -= 1; }},
@@ -349,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Spoilt{"OtherBias",
                [](model::Graph& g) {
-                 ++node(g, kDecoder + std::string(".bias")).stage()->parameters[1];
+                 ++node(g, kDecoder + std::string(".bias")).stage()->parameters.edit()[1];
                }},
         Spoilt{"ScaledBias",
                [](model::Graph& g) {

@@ -189,7 +189,7 @@ void CommandProcessor::wake(const std::vector<Entry*>& ready) {
 void CommandProcessor::release(Entry& entry) { wake(scoreboard_.release(&entry, cycle())); }
 
 void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t at) {
-  CommandTrace trace;
+  CommandTrace& trace = entry.trace;
   trace.index = entry.index;
   trace.unit = entry.unit;
   trace.opcode = entry.command.opcode();
@@ -206,20 +206,21 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.dispatch = entry.steps;
   trace.stalled = entry.stalled;
   trace.events = entry.events;
-  retirements_.emplace(clock_.edge(trace.completed), Retirement{&entry, trace});
+  retirements_.emplace(clock_.edge(trace.completed), &entry);
   const sc_core::sc_time first = retirements_.begin()->first;
   retire_.notify(first - sc_core::sc_time_stamp());
 }
 
 void CommandProcessor::retire() {
   while (!retirements_.empty() && retirements_.begin()->first <= sc_core::sc_time_stamp()) {
-    const Retirement done = retirements_.begin()->second;
+    Entry* const entry = retirements_.begin()->second;
     retirements_.erase(retirements_.begin());
-    wake(scoreboard_.complete(done.entry, cycle()));
-    const auto slot = static_cast<std::size_t>(done.trace.unit);
-    occupancy_[slot] = scoreboard_.in_flight(done.trace.unit);
-    last_retired_ = last_of_unit_[slot] = done.trace.index;
-    for (const Observer& observer : observers_) observer(done.trace);
+    const CommandTrace done = entry->trace;
+    wake(scoreboard_.complete(entry, cycle()));
+    const auto slot = static_cast<std::size_t>(done.unit);
+    occupancy_[slot] = scoreboard_.in_flight(done.unit);
+    last_retired_ = last_of_unit_[slot] = done.index;
+    for (const Observer& observer : observers_) observer(done);
     slot_free_.notify();
   }
   if (!retirements_.empty()) {

@@ -106,11 +106,6 @@ class CommandProcessor : public sc_core::sc_module {
   void trace(sc_core::sc_trace_file* file) const override;
 
  private:
-  struct Retirement {
-    Entry* entry;
-    CommandTrace trace;
-  };
-
   void run();
   void retire();
   /// What the host does before it issues a command.
@@ -129,7 +124,7 @@ class CommandProcessor : public sc_core::sc_module {
   sc_core::sc_event started_, finished_, slot_free_, retire_, host_called_, host_done_;
   ProgramReader reader_;
   Scoreboard scoreboard_;
-  std::multimap<sc_core::sc_time, Retirement> retirements_;
+  std::multimap<sc_core::sc_time, Entry*> retirements_;
   /// Loops that a loop unroller has in flight: Gemmini's.
   static constexpr std::size_t kLoopsInFlight = 2;
   std::uint32_t loop_ = 0;                               ///< of the command to dispatch

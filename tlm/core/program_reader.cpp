@@ -126,21 +126,22 @@ void ProgramReader::take_header(const std::vector<std::uint8_t>& bytes) {
 
 void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
                                const std::uint8_t* bytes, std::size_t count) {
+  decoded_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      decoded_.push_back(hw::decode_command(bytes + i * hw::kCommandBytes));
+    } catch (const hw::InputError& error) {
+      throw hw::InputError("command " + std::to_string(first + i) + ": " + error.what());
+    }
+  }
   Chunk& chunk = chunks_[first / machine_.core.fetch_commands];
   const std::size_t size = count * hw::kCommandBytes;
   if (chunk.bytes.size() != size || !std::equal(bytes, bytes + size, chunk.bytes.begin())) {
-    chunk = {};
-    for (std::size_t i = 0; i < count; ++i) {
-      try {
-        chunk.commands.push_back(hw::decode_command(bytes + i * hw::kCommandBytes));
-      } catch (const hw::InputError& error) {
-        throw hw::InputError("command " + std::to_string(first + i) + ": " + error.what());
-      }
-    }
     chunk.bytes.assign(bytes, bytes + size);
+    chunk.generation = 0;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    const hw::Command& command = chunk.commands[i];
+    const hw::Command& command = decoded_[i];
     const std::uint64_t referred = read_referred(command, first + i);
     hw::CommandCheck::check_end(command, first + i, header_.commands);
     if (chunk.generation != generation_) check(command, first + i);

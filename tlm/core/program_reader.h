@@ -65,10 +65,9 @@ class ProgramReader : public sc_core::sc_module {
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 
  private:
-  /// A chunk as it was read last, so that the same bytes are decoded and checked once.
+  /// A chunk as it was read last, so that the same bytes are checked once.
   struct Chunk {
     std::vector<std::uint8_t> bytes;
-    std::vector<hw::Command> commands;
     std::uint64_t generation = 0;  ///< of the records that they were checked with
   };
 
@@ -113,6 +112,7 @@ class ProgramReader : public sc_core::sc_module {
   std::unique_ptr<hw::CommandCheck> check_;
   std::uint64_t checked_with_ = 0;  ///< generation_ of `check_`
   std::vector<Chunk> chunks_;
+  std::vector<hw::Command> decoded_;  ///< the last chunk
   std::deque<Fetched> queue_;
   std::uint32_t begun_ = 0;  ///< chunks whose first command was taken
   std::string fault_;

@@ -26,6 +26,7 @@ struct Entry {
   DispatchSteps steps;
   Stalls stalled{};         ///< see CommandTrace
   hw::EnergyEvents events;  ///< see CommandTrace
+  CommandTrace trace;       ///< once it is known when it completes
 
  private:
   friend class Scoreboard;
@@ -33,6 +34,21 @@ struct Entry {
   unsigned waiting_ = 0;
   bool released_ = false;
   std::vector<Entry*> on_release_, on_complete_;
+
+  /// As new, but for what dispatch() sets. Lists keep their room.
+  void renew() noexcept {
+    operands_read = 0;
+    last_blocker = hw::Unit::kLoad;
+    loop = blocker_index = 0;
+    blocker_released = was_blocked = released_ = false;
+    steps = {};
+    stalled = {};
+    events = {};
+    ranges_.clear();
+    waiting_ = 0;
+    on_release_.clear();
+    on_complete_.clear();
+  }
 
  public:
   [[nodiscard]] bool is_ready() const noexcept { return waiting_ == 0; }
@@ -49,10 +65,10 @@ class Scoreboard {
   /// Takes a command in program order.
   Entry* dispatch(const hw::Command& command, std::uint32_t index, std::uint64_t cycle);
   /// The command reads no operand any more: those that overwrite its sources may go on.
-  /// Returns the commands that became ready.
-  std::vector<Entry*> release(Entry* entry, std::uint64_t cycle);
+  /// Returns the commands that became ready, until the next call.
+  const std::vector<Entry*>& release(Entry* entry, std::uint64_t cycle);
   /// The command's results are in memory. The entry is gone afterwards. Implies release().
-  std::vector<Entry*> complete(Entry* entry, std::uint64_t cycle);
+  const std::vector<Entry*>& complete(Entry* entry, std::uint64_t cycle);
 
   [[nodiscard]] bool empty() const noexcept { return flight_.empty(); }
   /// The oldest command in flight; there must be one.
@@ -62,11 +78,14 @@ class Scoreboard {
   }
 
  private:
-  static void wake(Entry* blocker, bool released, std::vector<Entry*>& waiters, std::uint64_t cycle,
-                   std::vector<Entry*>& ready);
+  /// An entry as new. Those that are gone are used again.
+  [[nodiscard]] std::unique_ptr<Entry> take();
+  void wake(Entry* blocker, bool released, std::vector<Entry*>& waiters, std::uint64_t cycle);
 
   const hw::Program& program_;
   std::deque<std::unique_ptr<Entry>> flight_;  ///< oldest first
+  std::vector<std::unique_ptr<Entry>> gone_;
+  std::vector<Entry*> ready_;  ///< by the last call
   unsigned per_unit_[hw::kUnits] = {};
 };
 

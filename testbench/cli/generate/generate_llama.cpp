@@ -75,16 +75,16 @@ void require_no_experts(const model::IntegerLlama& llama, const std::string& pat
                        "Llama without, or --evaluate");
 }
 
-/// A network that may propose tokens to that of `path`, whose tokeniser is `metadata`.
+/// A network that may propose tokens to `llama`, that of `path`.
 model::IntegerLlama load_draft(const GenerateOptions& options, const model::IntegerLlama& llama,
-                               const std::string& metadata) {
+                               const std::string& path) {
   if (model::model_kind(options.draft) != model::ModelKind::kIntegerLlama) {
     throw hw::InputError("--draft: " + hw::printable(options.draft) +
                          " is no Llama of integers, expected one");
   }
   model::IntegerLlama draft = model::load_integer_llama(options.draft);
   if (draft.shape.vocabulary != llama.shape.vocabulary ||
-      model::network_tokeniser(options.draft) != metadata) {
+      model::network_tokeniser(options.draft) != model::network_tokeniser(path)) {
     throw hw::InputError("--draft: " + hw::printable(options.draft) +
                          " has another vocabulary, expected that of " +
                          hw::printable(options.model));
@@ -99,9 +99,8 @@ int run_llama(const GenerateOptions& options) {
   refuse_ring_options(options);
   const std::string path = model::find_gpt_checkpoint(options.model);
   const model::IntegerLlama llama = model::load_integer_llama(path);
-  const std::string metadata = model::network_tokeniser(path);
   std::unique_ptr<model::Tokeniser> tokeniser;
-  if (!metadata.empty()) {
+  if (const std::string metadata = model::network_tokeniser(path); !metadata.empty()) {
     tokeniser = model::read_tokeniser(path, metadata, llama.shape.vocabulary);
   }
   const auto require_tokeniser = [&](const char* option) {
@@ -149,7 +148,7 @@ int run_llama(const GenerateOptions& options) {
     if (!options.outputs.empty()) {
       throw hw::InputError("--draft: found --outputs too, expected one of them");
     }
-    draft = load_draft(options, llama, metadata);
+    draft = load_draft(options, llama, path);
     check_datapath(options.draft, machine, draft->datapath);
     task.draft = &*draft;
     task.draft_tokens = options.draft_tokens.value_or(kDraftTokens);

@@ -44,6 +44,7 @@ struct CoreCommandTimes {
   std::uint64_t dispatched = 0, started = 0;
   std::uint64_t released = 0;  ///< of a load: 0
   std::uint64_t completed = 0;
+  std::uint64_t readable = 0;  ///< hw::DispatchTimes; not known of the RTL
 };
 
 /// What happened, or should.

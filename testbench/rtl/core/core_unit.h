@@ -182,7 +182,7 @@ class CoreSession {
     const bool moved = watch_.cycle(*dut_, now, [this](std::size_t unit) { show(unit); });
     fetches_.take(fetch_pins_, now, 0);
     loads_.take(dut_, now, watch_.current(0));
-    operands_.take(operand_pins_, now, watch_.current(2));
+    operands_.take(operand_pins_, now, 0);
     stores_.take(dut_, now, watch_.current(2));
     dut_.settle();
     cycle(moved || !fetches_.idle() || !loads_.idle() || !operands_.idle() || !stores_.idle());

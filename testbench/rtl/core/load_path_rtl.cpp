@@ -270,6 +270,7 @@ class LoadPath final : public LoadPathRtl {
     dut_->sums_placed_i = dut_->sums_completed_i = 0;
     dut_->ar_ready_i = dut_->r_valid_i = 0;
     dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
+    dut_->parameters_late_i = 0;
   }
 
   Dut dut_;

@@ -34,6 +34,7 @@ class Scratchpad final : public ScratchpadRtl {
   ScratchpadResults run(const ScratchpadClients& clients,
                         const ScratchpadResults* expected) override {
     idle();
+    dut_->parameters_late_i = clients.late_parameters;
     dut_.reset();
     ScratchpadResults results;
     std::array<std::int32_t, kScratchpadClients> words{};
@@ -194,7 +195,9 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
   ScratchpadResults results;
   std::vector<ServedAccess> accesses;
   hw::BankService service(size.banks);
-  for (std::size_t client = 0; client < kScratchpadClients; ++client) {
+  std::array<std::size_t, kScratchpadClients> order{0, 1, 2, 3};
+  if (clients.late_parameters) std::swap(order[2], order[3]);
+  for (const std::size_t client : order) {
     std::uint64_t at = clients[client].begin;
     for (const ScratchpadStep& step : clients[client].steps) {
       const auto access = [&](std::size_t i) -> std::optional<hw::BankAccess> {

@@ -39,7 +39,9 @@ struct ScratchpadResult {
   std::uint64_t end = 0;                            ///< cycle after the step
   std::array<std::vector<std::uint8_t>, 2> read{};  ///< by address
 };
-using ScratchpadClients = std::array<ScratchpadClient, kScratchpadClients>;
+struct ScratchpadClients : std::array<ScratchpadClient, kScratchpadClients> {
+  bool late_parameters = false;  ///< they are read after what the array reads
+};
 using ScratchpadResults = std::array<std::vector<ScratchpadResult>, kScratchpadClients>;
 
 /// Drives the Verilated scratchpad.

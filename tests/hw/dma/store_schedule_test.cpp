@@ -14,9 +14,11 @@ namespace {
 /// Nothing is in the way of anything.
 StoreSurroundings nothing_around() {
   StoreSurroundings around;
-  around.read_parameters = [](std::uint64_t cycle, std::uint64_t /*address*/) { return cycle + 1; };
-  around.write = [](std::uint64_t cycle, std::uint64_t /*address*/, std::uint64_t /*bytes*/) {
-    return cycle + 1;
+  around.read_parameters = [](std::uint64_t /*cycle*/, std::uint64_t /*address*/, bool /*ahead*/) {
+    return true;
+  };
+  around.write = [](std::uint64_t /*cycle*/, std::uint64_t /*address*/, std::uint64_t /*bytes*/) {
+    return true;
   };
   around.no_port = [](std::uint64_t /*cycle*/, std::uint64_t /*at*/) { return false; };
   around.memory.takes = around.memory.takes_data = [](std::uint64_t /*cycle*/) { return true; };
@@ -31,6 +33,16 @@ StoreParams store_params(std::uint64_t lanes, std::uint64_t beat_bytes) {
   return {lanes,
           {RequestCut(dma), beat_bytes, 4, SlotOrder::kIssue, 2 * 64 / 4},
           {RequestCut(dma), 4, SlotOrder::kIssue, 2}};
+}
+
+/// A move that is dispatched in the cycle in which it starts.
+StoreCommand move_at(std::uint64_t started, std::uint64_t m, std::uint64_t n) {
+  StoreCommand move;
+  move.started = move.dispatched = move.readable = started;
+  move.move = true;
+  move.m = m;
+  move.n = n;
+  return move;
 }
 
 std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
@@ -60,11 +72,8 @@ TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
     const std::uint64_t lanes = 4U << random() % 3;
     const std::uint64_t word = std::min<std::uint64_t>(lanes, 4U << random() % 3);
     const Chain chain = random_store_chain(random);
-    StoreCommand move;
-    move.move = true;
-    move.started = random() % 50;
-    move.m = 1 + random() % 20;
-    move.n = 1 + random() % 60;
+    const std::uint64_t started = random() % 50, m = 1 + random() % 20;
+    const StoreCommand move = move_at(started, m, 1 + random() % 60);
     const StoreTimes times =
         store_times({chain}, {move}, store_params(lanes, word), nothing_around()).times[0];
     const ChainCycles cycles =
@@ -83,16 +92,13 @@ TEST(StoreSchedule, TakesTheModelsCyclesAndWhatItNamesBesides) {
   }
 }
 
-// A tile of 3 x 20 bytes in requests of up to 64: three of them, one a cycle. Its vectors are used
-// in the cycle after the last byte is there, which is the next one after the micro-code otherwise.
+// A tile of 3 x 20 bytes in requests of up to 64: three of them, one a cycle, each in five beats. A
+// vector is used in the cycle after its beat is there, the first one in the cycle after the
+// micro-code otherwise.
 TEST(StoreSchedule, WaitsForATensorOperand) {
   Chain chain;
   chain.stages.resize(1);
-  StoreCommand move;
-  move.move = true;
-  move.started = 5;
-  move.m = 3;
-  move.n = 20;
+  StoreCommand move = move_at(5, 3, 20);
   move.tensors[0] = {128, 64};
   const auto completed = [&] {
     return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0].completed;
@@ -107,7 +113,7 @@ TEST(StoreSchedule, WaitsForATensorOperand) {
     EXPECT_EQ(with.operands[i].address, 128 + 64 * i);
     EXPECT_EQ(with.operands[i].bytes, 20U);
   }
-  const std::uint64_t there = move.started + 2 + 30, code = move.started + 1 + 9;
+  const std::uint64_t there = move.started + 30 - 4, code = move.started + 1 + 9;
   const std::uint64_t deeper = stage_latency(chain.stages[0]) - stage_latency(Stage{});
   EXPECT_EQ(with.times[0].completed, without + (there + 1 - code) + deeper);
 }
@@ -119,11 +125,7 @@ TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
   for (Stage& stage : chain.stages) stage.operand = Operand::kTensor;
   chain.stages[0].tensor = DType::kS8;
   chain.stages[1].tensor = DType::kS16;
-  StoreCommand move;
-  move.move = true;
-  move.started = 5;
-  move.m = 3;
-  move.n = 20;
+  StoreCommand move = move_at(5, 3, 20);
   move.tensors = {{{128, 64}, {1024, 128}}};
   const StoreSchedule two = store_times({chain}, {move}, store_params(4, 4), nothing_around());
   ASSERT_EQ(two.operands.size(), 6U);
@@ -135,7 +137,9 @@ TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
   }
   chain.stages[1] = Stage{};
   const StoreSchedule one = store_times({chain}, {move}, store_params(4, 4), nothing_around());
-  const std::uint64_t later = two.operands[5].done - one.operands[2].done;
+  // Of the first tile alone a vector is used in each cycle from its first beat on. With the second,
+  // whose vectors have two beats, row 1 ends with its request, and row 2 follows.
+  const std::uint64_t later = (two.operands[4].done + 1 + 5) - (one.operands[0].done - 4 + 15);
   const std::uint64_t deeper = stage_latency({StageOp::kAdd, Operand::kTensor}) - 1;
   EXPECT_EQ(two.times[0].completed, one.times[0].completed + later + deeper);
 }
@@ -144,10 +148,7 @@ TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
 TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
   const Chain chain{{default_stage(StageOp::kDivideRowSum)}, DType::kS32};
   const auto completed = [&](std::uint64_t rows, std::uint64_t columns) {
-    StoreCommand move;
-    move.move = true;
-    move.m = rows;
-    move.n = columns;
+    const StoreCommand move = move_at(0, rows, columns);
     return store_times({chain}, {move}, store_params(4, 16), nothing_around()).times[0].completed;
   };
   const std::uint64_t one = completed(1, 4);
@@ -163,10 +164,7 @@ TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
 TEST(StoreSchedule, NormalisesAPartOfARowEveryTwentyThreeCycles) {
   const Chain chain{{default_stage(StageOp::kLayerNormApply)}, DType::kS32};
   const auto completed = [&](std::uint64_t rows, std::uint64_t columns) {
-    StoreCommand move;
-    move.move = true;
-    move.m = rows;
-    move.n = columns;
+    const StoreCommand move = move_at(0, rows, columns);
     return store_times({chain}, {move}, store_params(4, 16), nothing_around()).times[0].completed;
   };
   const std::uint64_t one = completed(1, 4);
@@ -181,10 +179,7 @@ TEST(StoreSchedule, NormalisesAPartOfARowEveryTwentyThreeCycles) {
 TEST(StoreSchedule, LetsTheNextCommandStartWhenASideOutputIsThere) {
   Chain chain;
   chain.stages.resize(1);
-  StoreCommand move;
-  move.move = true;
-  move.m = 3;
-  move.n = 20;
+  const StoreCommand move = move_at(0, 3, 20);
   const auto times = [&] {
     return store_times({chain}, {move}, store_params(4, 4), nothing_around()).times[0];
   };
@@ -201,9 +196,7 @@ TEST(StoreSchedule, LetsTheNextCommandStartWhenASideOutputIsThere) {
 TEST(StoreSchedule, LoadsMicroCodeOnceForAChain) {
   Chain chain;
   chain.stages.resize(2);
-  std::vector<StoreCommand> commands(2);
-  commands[0].move = commands[1].move = true;
-  commands[1].started = 200;
+  std::vector<StoreCommand> commands{move_at(0, 1, 1), move_at(200, 1, 1)};
   const auto length = [&](std::size_t other) {
     commands[1].chain = other;
     const StoreTimes times =
@@ -211,6 +204,80 @@ TEST(StoreSchedule, LoadsMicroCodeOnceForAChain) {
     return times.completed - 200;
   };
   EXPECT_EQ(length(1), length(0) + 18);
+}
+
+/// The second command of two with different chains starts `later` cycles after it is dispatched,
+/// and `readable` says from when on. Returns the cycles from its start to its end.
+std::uint64_t length_of_next(const Chain& chain, std::uint64_t later, std::uint64_t readable) {
+  StoreCommand next = move_at(200, 3, 20);
+  next.chain = 1;
+  next.started = 200 + later;
+  next.readable = readable;
+  const std::vector<StoreCommand> commands{move_at(0, 1, 1), next};
+  const StoreSchedule schedule =
+      store_times({Chain{}, chain}, commands, store_params(4, 4), nothing_around());
+  return schedule.times[1].completed - next.started;
+}
+
+// Whatever a command needs, it finds it there if it has been in the station for so long.
+TEST(StoreSchedule, FetchesWhileACommandWaitsForItsSums) {
+  test::Random random(5);
+  for (int i = 0; i < 200; ++i) {
+    Chain chain = random_store_chain(random);
+    Stage residual;
+    residual.operand = Operand::kTensor;
+    residual.tensor = DType::kS8;
+    if (random() % 2 == 0) chain.stages.insert(chain.stages.begin(), residual);
+    const std::uint64_t whole = length_of_next(chain, 0, 0), least = length_of_next(chain, 900, 0);
+    const std::uint64_t words = parameter_words(chain) * 5 * 4;  // of 4 bytes, for 5 vectors
+    std::uint64_t loads = std::max<std::uint64_t>(9 * chain.stages.size(), words);
+    if (tensor_operands(chain) != 0) loads = std::max<std::uint64_t>(loads, 30 - 4);
+    EXPECT_EQ(least, whole - loads) << i;
+    for (std::uint64_t later = 1; later < loads + 2; later += 7) {
+      EXPECT_EQ(length_of_next(chain, later, 0), std::max(least, whole - later)) << i;
+    }
+  }
+}
+
+// Micro-code does not wait for what loads bring.
+TEST(StoreSchedule, FetchesParametersWhenTheyMayBeRead) {
+  Chain chain;
+  chain.stages.resize(2);
+  chain.stages[1].operand = Operand::kChannel;
+  const std::uint64_t whole = length_of_next(chain, 0, 0), words = 20;
+  const std::uint64_t code = 18;
+  const std::uint64_t least = whole - words;
+  EXPECT_EQ(length_of_next(chain, 100, 200), least);
+  for (std::uint64_t before = 0; before < 30; ++before) {
+    const std::uint64_t length = length_of_next(chain, 100, 300 - before);
+    EXPECT_EQ(length, least + words - std::min(words, before)) << before << " " << code;
+  }
+}
+
+// Those of the next command come into buffers of their own, while one without tensor operands runs
+// its tile comes, too; micro-code comes when the stages are empty.
+TEST(StoreSchedule, FetchesForTheNextCommandWhileOneRuns) {
+  Chain bias, residual;
+  bias.stages.resize(1);
+  bias.stages[0].operand = Operand::kChannel;
+  residual.stages.resize(1);
+  residual.stages[0].operand = Operand::kTensor;
+  residual.stages[0].tensor = DType::kS8;
+  const std::vector<Chain> chains{bias, residual, residual};
+  const auto after = [&](std::size_t first, std::size_t second) {
+    StoreCommand one = move_at(0, 60, 20), two = move_at(0, 20, 20);
+    one.chain = first;
+    two.chain = second;
+    const StoreSchedule both =
+        store_times(chains, {one, two}, store_params(4, 4), nothing_around());
+    return both.times[1].released - both.times[0].free;
+  };
+  const std::uint64_t rows = 1 + 100;  // a cycle after the start
+  EXPECT_EQ(after(0, 0), rows) << "its own words, read beside the rows of the first";
+  EXPECT_EQ(after(0, 1), rows + 9) << "micro-code";
+  EXPECT_EQ(after(1, 0), rows + 9);
+  EXPECT_GT(after(1, 1), rows + 40) << "the tile, for which there is one buffer";
+  EXPECT_EQ(after(1, 1), after(1, 2)) << "micro-code beside it";
 }
 
 // Requests of a store leave when all of their bytes are there, and the last answer ends it.

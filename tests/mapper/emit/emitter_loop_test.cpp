@@ -76,7 +76,7 @@ constexpr auto kLargestSum = static_cast<std::int32_t>(kAddedDepth * 128 * 128);
 constexpr auto kLargestUnsignedSum = static_cast<std::int32_t>(kAddedDepth * 255 * 128);
 
 std::function<void(model::Graph&)> with_bias(std::int32_t value) {
-  return [value](model::Graph& graph) { graph.nodes[1].stage()->parameters[7] = value; };
+  return [value](model::Graph& graph) { graph.nodes[1].stage()->parameters.edit()[7] = value; };
 }
 
 class AddedToSums : public testing::TestWithParam<Added> {};
@@ -151,7 +151,7 @@ TEST(EmitterLoop, AGraphWithoutValuesGetsTheSameCommands) {
   model::Graph graph = product(32, 48, 96);
   const Mapping full = map_graph(graph, gemmini());
   for (model::Node& node : graph.nodes) {
-    if (node.stage() != nullptr) node.stage()->parameters.clear();
+    if (node.stage() != nullptr) node.stage()->parameters = {};
   }
   for (model::Tensor& tensor : graph.tensors) tensor.data = {};
   const Mapping empty = map_graph(graph, gemmini());

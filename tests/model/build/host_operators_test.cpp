@@ -94,9 +94,9 @@ TEST_F(HostOperators, LayerNormGetsTheWeightsBackThatItsIntegersStandFor) {
   node.out = {1, 0, 0, 1, 64};
   node.stage()->stage.op = hw::StageOp::kLayerNorm;
   node.stage()->stage.imm = {hw::kLayerNormFractionBits, integer.shift, -127, 127};
-  node.stage()->parameters = integer.multiplier;
-  node.stage()->parameters.insert(node.stage()->parameters.end(), integer.addend.begin(),
-                                  integer.addend.end());
+  std::vector<std::int32_t>& parameters = node.stage()->parameters.edit();
+  parameters = integer.multiplier;
+  parameters.insert(parameters.end(), integer.addend.begin(), integer.addend.end());
   graph.nodes = {node};
   const hw::HostFunction host = with_host_operators(graph).nodes.front().host()->function;
   for (std::size_t i = 0; i < 64; ++i) {

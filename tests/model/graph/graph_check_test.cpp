@@ -141,14 +141,15 @@ INSTANTIATE_TEST_SUITE_P(
                  "row statistics are not s32"},
         BadGraph{"NoSums", kNorm, [](Graph&, Node& n) { n.stage()->statistics = kNoTensor; },
                  "row statistics are missing"},
-        BadGraph{"Parameters", kNorm, [](Graph&, Node& n) { n.stage()->parameters.pop_back(); },
+        BadGraph{"Parameters", kNorm,
+                 [](Graph&, Node& n) { n.stage()->parameters.edit().pop_back(); },
                  "parameters do not fill the columns"},
         BadGraph{"KeptBeyondTheRow", kMask, [](Graph&, Node& n) { n.stage()->valid_cols = 5; },
                  "kept columns without a softmax or a causal mask, or more than there are"},
         BadGraph{"KeptByChannels", kMask,
                  [](Graph&, Node& n) {
                    n.stage()->stage.operand = hw::Operand::kChannel;
-                   n.stage()->parameters.resize(4);
+                   n.stage()->parameters.edit().resize(4);
                  },
                  "kept columns without a softmax or a causal mask, or more than there are"},
         BadGraph{"NotTurned", kTranspose, [](Graph&, Node& n) { n.out.rows = 3; },

@@ -8,6 +8,7 @@
 #include "model/graph/stages.h"
 #include "model/integer/integer_model.h"
 #include "model/seeded/shapes.h"
+#include "support/random/random_engines.h"
 #include "tests/model/vision.h"
 
 namespace systole::model {
@@ -140,6 +141,59 @@ TEST(Reference, Products) {
   reference.run();
   EXPECT_EQ(reference.values("c"), (Values{382, -382, -766, 763}));
   EXPECT_EQ(reference.values("aat"), (Values{14, -32, -32, 77}));
+}
+
+// A part of a matrix that is made of one by column in a file, as it is and transposed.
+TEST(Reference, MultipliesByWeightsAsAFileHasThem) {
+  test::Random random(11);
+  for (int i = 0; i < 400; ++i) {
+    const auto draw = [&](std::uint32_t most) {
+      return static_cast<std::uint32_t>(test::between(random, 1, most));
+    };
+    const bool transposed = i % 2 == 1;
+    const std::uint32_t m = draw(4), rows = draw(40), cols = draw(40);
+    View part{1, draw(rows) - 1, draw(cols) - 1, 0, 0};
+    part.rows = draw(rows - part.row);
+    part.cols = draw(cols - part.col);
+    std::string bytes;
+    for (std::uint32_t b = 0; b < rows * cols; ++b) bytes += static_cast<char>(random());
+    const hw::MappedFile file = hw::MappedFile::of_bytes(bytes);
+    const auto* const first = reinterpret_cast<const std::uint8_t*>(file.bytes().data());
+    using Stored = hw::SharedVector<std::uint8_t>;
+    const Stored columns = Stored::view(file, first, bytes.size());
+    std::size_t made = 0;
+    const auto make = [columns, rows, cols, &made] {
+      std::vector<std::uint8_t> data(columns.size());
+      for (std::size_t b = 0; b < data.size(); ++b) data[b] = columns[b % cols * rows + b / cols];
+      ++made;
+      return data;
+    };
+    GraphBuilder builder("product");
+    Tensor a;
+    a.name = "a";
+    a.rows = m;
+    a.cols = transposed ? part.cols : part.rows;
+    a.kind = Tensor::Kind::kInput;
+    Tensor weight{"b",
+                  rows,
+                  cols,
+                  hw::DType::kS8,
+                  Tensor::Kind::kConstant,
+                  Stored::deferred(bytes.size(), make, columns)};
+    const View left = builder.whole(builder.add_tensor(a));
+    builder.add_tensor(weight);
+    builder.matmul("c", left, part, transposed);
+    const Graph graph = std::move(builder).take();
+    Values input(m * a.cols);
+    for (std::int32_t& value : input) value = static_cast<std::int8_t>(random());
+    Reference fast(graph, kFast), plain(graph);
+    fast.set_input("a", input);
+    fast.run();
+    EXPECT_EQ(made, 0U);
+    plain.set_input("a", input);
+    plain.run();
+    ASSERT_EQ(fast.values("c"), plain.values("c")) << "product " << i;
+  }
 }
 
 TEST(Reference, RefusesInputsThatDoNotFit) {

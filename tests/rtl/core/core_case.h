@@ -265,8 +265,7 @@ class RandomCore {
     result.n = size(columns());
     result.from = sums(result.m, result.n, any(0, 1) == 0);
     const std::uint64_t words = hw::parameter_words(chain) * result.n;
-    result.chain.parameters =
-        static_cast<std::uint32_t>(any(0, static_cast<std::int64_t>(scratchpad() - 4 * words)));
+    result.chain.parameters = parameters(program, 4 * words);
     const std::uint32_t statistics = result.m * std::max(hw::statistics_words(chain), 1U);
     result.chain.statistics = size(size_.statistics - statistics + 1) - 1;
     if (!chain.stages.empty() && chain.stages.back().side != hw::Reduction::kNone) {
@@ -275,7 +274,7 @@ class RandomCore {
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
     const std::vector<hw::DType> types = hw::tensor_types(chain);
     for (std::size_t i = 0; i < types.size(); ++i) {
-      const auto operand = tile<hw::DramTile>(kData, result.m, result.n * hw::bytes_of(types[i]));
+      const auto operand = operand_tile(program, result, result.n * hw::bytes_of(types[i]));
       if (i == 0) {
         result.chain.tensor = operand;
         continue;
@@ -293,6 +292,33 @@ class RandomCore {
       command.as<hw::cmd::Store>()->to = tile<hw::DramTile>(kData, result.m, bytes);
     }
     return command;
+  }
+
+  /// Where `bytes` of parameters are: anywhere, or where the last load brings some.
+  std::uint32_t parameters(const hw::Program& program, std::uint64_t bytes) {
+    const auto most = static_cast<std::int64_t>(scratchpad() - bytes);
+    const auto* const load = last_of<hw::cmd::Load>(program);
+    const bool late = load != nullptr && any(0, 1) == 0;
+    return static_cast<std::uint32_t>(late ? std::min<std::int64_t>(load->to.address, most)
+                                           : any(0, most));
+  }
+  /// Rows of bytes anywhere in memory, or where the last store leaves some.
+  hw::DramTile operand_tile(const hw::Program& program, const hw::cmd::Result& of,
+                            std::uint64_t bytes) {
+    auto operand = tile<hw::DramTile>(kData, of.m, bytes);
+    const auto* const store = last_of<hw::cmd::Store>(program);
+    if (store == nullptr || any(0, 1) == 0) return operand;
+    const std::uint64_t length = (of.m - 1) * std::uint64_t{operand.pitch} + bytes;
+    operand.address = std::min<std::uint64_t>(store->to.address, kData - length);
+    return operand;
+  }
+  /// The last command of that kind so far, or null.
+  template <typename Work>
+  static const Work* last_of(const hw::Program& program) {
+    const auto last =
+        std::find_if(program.commands.rbegin(), program.commands.rend(),
+                     [](const hw::Command& command) { return command.as<Work>() != nullptr; });
+    return last == program.commands.rend() ? nullptr : last->template as<Work>();
   }
 
   hw::test::Random& random_;

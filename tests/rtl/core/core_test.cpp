@@ -46,6 +46,10 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
     EXPECT_GT(runs.sides.at(static_cast<hw::Reduction>(side)), 12U);
     EXPECT_GT(runs.continued.at(static_cast<hw::Reduction>(side)), 4U);
   }
+  EXPECT_GT(runs.late_words, 20U) << "loads that write parameters late";
+  EXPECT_GT(runs.words_ahead, 60U);
+  EXPECT_GT(runs.tiles_ahead, 30U);
+  EXPECT_GT(runs.tiles_beside, 10U);
   EXPECT_GT(runs.late, 5U) << "loads to the accumulator that wait for the array";
   EXPECT_GT(runs.beside, 20U) << "loads beside one to the accumulator";
 }
@@ -64,6 +68,8 @@ TEST(Core, RunsThemInAnotherSize) {
   EXPECT_GT(runs.replaced, 10U);
   EXPECT_EQ(runs.row_wise.size(), 4U);
   EXPECT_EQ(runs.sides.size(), hw::kReductions);
+  EXPECT_GT(runs.words_ahead, 20U);
+  EXPECT_GT(runs.tiles_ahead, 8U);
   EXPECT_GT(runs.beside, 8U);
 }
 

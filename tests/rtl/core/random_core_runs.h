@@ -22,7 +22,11 @@ struct RandomCoreRuns {
   std::size_t transposed = 0;                       ///< matmuls
   std::size_t second_tensors = 0;                   ///< operands of results
   std::size_t replaced = 0;                         ///< chains in the slot of another one
-  std::set<hw::StageOp> row_wise;                   ///< and others that use the row statistics
+  std::size_t late_words = 0;    ///< results whose parameters or operands older commands write
+  std::size_t words_ahead = 0;   ///< results that may read them before they start
+  std::size_t tiles_ahead = 0;   ///< results whose first request for an operand is before the start
+  std::size_t tiles_beside = 0;  ///< and before the one before has ended
+  std::set<hw::StageOp> row_wise;  ///< and others that use the row statistics
   std::map<hw::Reduction, std::size_t> sides, continued;  ///< side outputs of results
   std::size_t late = 0;    ///< loads to the accumulator that wait for the array at their end
   std::size_t beside = 0;  ///< loads that start before one to the accumulator has ended
@@ -49,6 +53,7 @@ struct RandomCoreRuns {
       }
     }
     add_sums(program, run);
+    add_ahead(program, run);
     reads += run.reads.size();
     operands += run.operands.size();
     writes += run.writes.size();
@@ -58,6 +63,29 @@ struct RandomCoreRuns {
   }
 
  private:
+  void add_ahead(const hw::Program& program, const CoreRun& run) {
+    std::map<std::size_t, std::uint64_t> first;  // request for an operand, by result
+    for (const hw::ReadRequest& request : run.operands) {
+      first.emplace(request.command, request.issued);
+    }
+    std::size_t results = 0;
+    std::uint64_t ended = 0;  // the result before
+    for (std::size_t i = 0; i + 1 < program.commands.size(); ++i) {
+      const auto* const result = program.commands[i].as<hw::cmd::Result>();
+      if (result == nullptr) continue;
+      const CoreCommandTimes& times = run.commands[i];
+      if (hw::parameter_words(program.chains[result->chain.chain]) != 0) {
+        late_words += times.readable > times.dispatched ? 1 : 0;
+        words_ahead += times.readable < times.started ? 1 : 0;
+      }
+      if (const auto request = first.find(results++); request != first.end()) {
+        tiles_ahead += request->second < times.started ? 1 : 0;
+        tiles_beside += request->second < ended ? 1 : 0;
+      }
+      ended = times.completed;
+    }
+  }
+
   void add_sums(const hw::Program& program, const CoreRun& run) {
     std::map<std::size_t, std::uint64_t> read;  // loads: the cycle with which all has been read
     for (const hw::ReadRequest& request : run.reads) {

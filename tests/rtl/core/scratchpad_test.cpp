@@ -92,6 +92,7 @@ TEST_P(Scratchpad, ServesRandomClientsInTheCyclesOfTheContract) {
   std::uint64_t delayed = 0, crossings = 0;
   for (int i = 0; i < 1'500; ++i) {
     ScratchpadClients clients;
+    clients.late_parameters = random() % 2 == 0;
     for (std::size_t client = 0; client < kScratchpadClients; ++client) {
       clients[client] = random_client(size_, client, random);
     }
@@ -128,11 +129,15 @@ TEST_P(Scratchpad, GoesByPriority) {
     if (client == 3) step.address[1] = std::uint64_t{0};
     clients[client].steps = {step};
   }
-  const ScratchpadResults results = scratchpad->run(clients, nullptr);
+  ScratchpadResults results = scratchpad->run(clients, nullptr);
   for (std::size_t client = 0; client < 3; ++client) {
     EXPECT_EQ(results[client].at(0).end, client + 1);
   }
   EXPECT_EQ(results[3].at(0).end, 5U) << "both of its reads";
+  clients.late_parameters = true;
+  results = scratchpad->run(clients, nullptr);
+  EXPECT_EQ(results[3].at(0).end, 4U);
+  EXPECT_EQ(results[2].at(0).end, 5U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Scratchpad, testing::Values(std::size_t{0}, std::size_t{1}));
@@ -148,6 +153,7 @@ struct QuietScratchpad : VerilatedDut<Vscratchpad_4x4x16_checked> {
     pins.write_valid_i = pins.parameters_valid_i = pins.array_valid_i = 0;
     pins.write_word_i = pins.write_here_i = pins.write_next_i = 0;
     pins.parameters_address_i = pins.array_address_i = pins.array_reads_i = 0;
+    pins.parameters_late_i = 0;
     reset();
   }
 };

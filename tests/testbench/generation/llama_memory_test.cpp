@@ -40,9 +40,9 @@ std::uint64_t weight_bytes(const model::IntegerLlama& llama) {
   return bytes;
 }
 
-/// Megabytes that all else may take: graphs, commands, what tiles are made of, libraries. Another
+/// Megabytes that all else may take: graphs, commands, what tiles are made of, libraries. Half a
 /// copy of the weights would be more.
-constexpr double kBeside = 80;
+constexpr double kBeside = 45;
 
 struct Peak {
   std::uint64_t bytes = 0, weights = 0, tokens = 0, chunk = 0;

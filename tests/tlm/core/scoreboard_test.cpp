@@ -169,6 +169,23 @@ TEST_F(ScoreboardTest, ReleaseWakesAllAndCompletionFreesTheEntry) {
   EXPECT_TRUE(board.empty());
 }
 
+/// What a unit leaves in an entry.
+void use(Entry& entry) {
+  entry.loop = 7;
+  entry.steps.begun = entry.steps.room = 8;
+  entry.stalled.fill(9);
+  entry.events.macs = entry.events.dram_bytes = 10;
+}
+
+/// Whether nothing of another command is in an entry that was just dispatched.
+bool is_new(const Entry& entry, std::uint32_t index) {
+  return entry.index == index && entry.loop == 0 && entry.operands_read == 0 &&
+         entry.blocker_index == 0 && !entry.blocker_released &&
+         entry.was_blocked == !entry.is_ready() && entry.last_blocker == hw::Unit::kLoad &&
+         entry.ready == entry.dispatched && entry.steps.begun == 0 && entry.steps.room == 0 &&
+         entry.stalled == Stalls{} && entry.events.macs == 0 && entry.events.dram_bytes == 0;
+}
+
 // Against the plain meaning of "conflict": random commands, in every interleaving of events.
 TEST_F(ScoreboardTest, NobodyIsReadyWhileAnOlderConflictStands) {
   test::Random random(1);
@@ -197,6 +214,8 @@ TEST_F(ScoreboardTest, NobodyIsReadyWhileAnOlderConflictStands) {
     for (std::uint32_t step = 0; step < 200; ++step) {
       if (flying.size() < 12 && random() % 2 == 0) {
         flying.push_back({board.dispatch(any(), step, step), false});
+        ASSERT_TRUE(is_new(*flying.back().entry, step)) << "run " << run << ", step " << step;
+        use(*flying.back().entry);
       } else if (!flying.empty()) {
         // Only what is ready can run.
         Flying& one = flying[random() % flying.size()];
