@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "base/error.h"
+#include "hw/host/largest_columns.h"
 
 namespace systole::hw {
 namespace {
@@ -68,12 +68,7 @@ void softmax(std::vector<float>& row) {
 }
 
 void route(std::vector<float>& row, std::size_t active) {
-  std::vector<std::size_t> order(row.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
-  order.resize(std::min(active, order.size()));
-  std::sort(order.begin(), order.end());
+  const std::vector<std::size_t> order = largest_columns(row.data(), row.size(), active);
   std::vector<float> largest;
   for (const std::size_t column : order) largest.push_back(row[column]);
   softmax(largest);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -37,11 +36,11 @@ class LlamaMlps {
                      const IntegerLlamaBlock& block, const IntegerLinear& gate_weights,
                      const IntegerLinear& up_weights, const std::optional<View>& share) const {
     const View gate = wide(prefix + "gate", in, gate_weights);
-    const View activated = llama_.shape.gelu
-                               ? builder_.stage(prefix + "gate.gelu", gate,
-                                                gelu_stage(block.gelu, kWideBits), hw::DType::kS16)
-                               : builder_.stage(prefix + "gate.silu", gate,
-                                                silu_stage(block.silu, kWideBits), hw::DType::kS16);
+    const bool gelu = llama_.shape.gelu;
+    const View activated =
+        builder_.stage(prefix + (gelu ? "gate.gelu" : "gate.silu"), gate,
+                       gelu ? gelu_stage(block.gelu, kWideBits) : silu_stage(block.silu, kWideBits),
+                       hw::DType::kS16);
     const View up = wide(prefix + "up", in, up_weights);
     const auto multiply = [&](unsigned shift, unsigned bits) {
       return multiply_tensor_stage(hw::DType::kS16, shift, bits, llama_.datapath.rounding);

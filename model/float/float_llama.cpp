@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <numeric>
 #include <stdexcept>
 
+#include "hw/host/largest_columns.h"
 #include "model/float/float_functions.h"
 #include "model/float/float_matrix.h"
 
@@ -174,12 +174,10 @@ class LlamaText {
     const std::size_t experts = shape_.experts;
     for (std::size_t t = 0; t < tokens_; ++t) {
       float* const row = &scores[t * experts];
-      std::vector<std::size_t> order(experts);
-      std::iota(order.begin(), order.end(), std::size_t{0});
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
       std::vector<std::uint8_t> keep(experts, 0);
-      for (std::size_t k = 0; k < shape_.active_experts; ++k) keep[order[k]] = 1;
+      for (const std::size_t column : hw::largest_columns(row, experts, shape_.active_experts)) {
+        keep[column] = 1;
+      }
       softmax_row(row, experts, 1.0F, keep.data());
     }
     return scores;

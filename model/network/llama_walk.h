@@ -58,14 +58,13 @@ const NetworkNode& read_rotated(const NetworkWalk& walk, Leaves& leaves,
   }
   const bool normed = walk.made_by(rope.inputs[0], "rms_norm");
   walk.agree(shape.head_norms, normed, first, rope, "whether a norm is before it");
-  const NetworkNode& projection =
-      walk.before(normed ? *file.producer(rope.inputs[0]) : rope, "linear");
+  const NetworkNode& reader = normed ? *file.producer(rope.inputs[0]) : rope;
+  const NetworkNode& projection = walk.before(reader, "linear");
   if (normed) {
-    const NetworkNode& node = *file.producer(rope.inputs[0]);
-    if (attribute_or<std::uint32_t>(node, "heads", 1) != heads) {
-      file.fail(node, "attribute 'heads': is not that of the rope after it");
+    if (attribute_or<std::uint32_t>(reader, "heads", 1) != heads) {
+      file.fail(reader, "attribute 'heads': is not that of the rope after it");
     }
-    leaves.head_norm(node, rope, norm);
+    leaves.head_norm(reader, rope, norm);
   }
   leaves.rotated(projection, rope, linear);
   return projection;

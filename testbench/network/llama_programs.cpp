@@ -1,7 +1,9 @@
 #include "testbench/network/llama_programs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -19,6 +21,15 @@ using model::TensorId;
 void put_first(hw::MemoryImage pieces, hw::MemoryImage& image) {
   image.insert(image.begin(), std::make_move_iterator(pieces.begin()),
                std::make_move_iterator(pieces.end()));
+}
+
+/// Takes out what is no program and begins before `end`.
+void take_out_data(std::uint64_t end, hw::MemoryImage& image) {
+  image.erase(std::remove_if(image.begin(), image.end(),
+                             [&](const hw::MemoryPiece& piece) {
+                               return !piece.is_program && piece.address < end;
+                             }),
+              image.end());
 }
 
 }  // namespace
@@ -153,23 +164,15 @@ void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
 
 const mapper::Mapping& LlamaPrograms::map() {
   if (std::exchange(is_first_, false)) {
-    hw::MemoryImage& image = current_.image;
-    image.erase(std::remove_if(image.begin(), image.end(),
-                               [](const hw::MemoryPiece& piece) { return !piece.is_program; }),
-                image.end());
-    image.shrink_to_fit();
+    take_out_data(std::numeric_limits<std::uint64_t>::max(), current_.image);
+    current_.image.shrink_to_fit();
     return current_;
   }
   Program& program = programs_.at(active_);
   const bool with_constants = !std::exchange(program.is_in_memory, true);
   current_ = program.mapper->map(graph_, with_constants, std::move(current_));
   // What tensors begin with is in memory, or comes from map_first().
-  hw::MemoryImage& image = current_.image;
-  image.erase(std::remove_if(image.begin(), image.end(),
-                             [&](const hw::MemoryPiece& piece) {
-                               return !piece.is_program && piece.address < program.constants_begin;
-                             }),
-              image.end());
+  take_out_data(program.constants_begin, current_.image);
   return current_;
 }
 
