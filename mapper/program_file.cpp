@@ -84,7 +84,6 @@ ordered_json to_json(const hw::Operator& op) {
                        {"pitch", op.pitch},
                        {"rows", op.rows},
                        {"cols", op.cols},
-                       {"panel", op.panel},
                        {"macs", op.macs}};
   if (op.int4) json["int4"] = true;
   return json;
@@ -191,7 +190,6 @@ void read_fields(const Fields& in, hw::Operator& op) {
   in.get("rows", op.rows);
   in.get("cols", op.cols);
   in.get_flag("int4", op.int4);
-  in.get("panel", op.panel);
   in.get("macs", op.macs);
 }
 

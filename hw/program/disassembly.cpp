@@ -145,7 +145,6 @@ void write_operator(Listing& out, std::size_t index, const Operator& op) {
   out.text(" rows=").number(op.rows);
   out.text(" cols=").number(op.cols);
   if (op.int4) out.text(" int4");
-  if (op.panel != 0) out.text(" panel=").number(op.panel);
   out.text(" macs=").number(op.macs).text("\n");
 }
 

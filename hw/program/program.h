@@ -291,7 +291,6 @@ struct Operator {
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes
   std::uint32_t rows = 0, cols = 0;
-  std::uint32_t panel = 0;  ///< columns that have all their rows before the next ones; 0: all
   std::uint64_t macs = 0;
   bool int4 = false;  ///< its int8 are stored as int4, in pairs along a row
 };

@@ -22,17 +22,11 @@ void check_operator(const Operator& op, const Machine& machine, std::uint64_t dr
   const std::uint64_t size = size_of(space, machine, dram_bytes);
   if (op.rows == 0 || op.cols == 0) return;
   const std::uint32_t rows = op.place == Operator::Place::kRing ? 1 : op.rows;
-  if (op.panel != 0 && op.cols % op.panel != 0) {
-    throw InputError("panels of " + std::to_string(op.panel) + " columns of " +
-                     std::to_string(op.cols) + ", expected a whole number of them");
+  if (op.int4 && op.type != DType::kS8) {
+    throw InputError("int4 of type " + std::string(name_of(op.type)) + ", expected s8");
   }
-  if (op.int4 && (op.type != DType::kS8 || op.panel != 0)) {
-    throw InputError("int4 of type " + std::string(name_of(op.type)) + " in panels of " +
-                     std::to_string(op.panel) + " columns, expected s8 and whole rows");
-  }
-  const std::uint32_t panels = op.panel == 0 ? 1 : op.cols / op.panel;
-  const std::uint32_t cols = op.int4 ? int4_pairs(op.cols) : op.cols / panels;
-  const Int128 extent = (Int128{rows} * panels - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
+  const std::uint32_t cols = op.int4 ? int4_pairs(op.cols) : op.cols;
+  const Int128 extent = (Int128{rows} - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
   if (extent + op.address > size) {
     throw InputError("result at " + std::to_string(op.address) + " exceeds the " +
                      std::to_string(size) + " " + name_of(space));

@@ -21,17 +21,16 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 3},
                                                      {true, true, 4}}};
 /// What tensors may have of the scratchpad, the usual first.
-constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, false},
-                                                    {4, false, false, true, false},
-                                                    {6, false, false, true, false},
-                                                    {7, false, false, true, false},
-                                                    {2, false, false, true, false},
-                                                    {4, false, true, true, false},
-                                                    {2, false, true, true, false},
-                                                    {4, true, false, true, false},
-                                                    {6, true, false, true, false},
-                                                    {4, false, false, true, true},
-                                                    {6, false, false, true, true}}};
+constexpr std::array<Residence, 10> kResidences = {{{4, false, false, false},
+                                                    {6, false, false, false},
+                                                    {7, false, false, false},
+                                                    {2, false, false, false},
+                                                    {4, false, true, false},
+                                                    {2, false, true, false},
+                                                    {4, true, false, false},
+                                                    {6, true, false, false},
+                                                    {4, false, false, true},
+                                                    {6, false, false, true}}};
 /// Eighths of the scratchpad that tensors and weights that come in ahead may have.
 constexpr std::array<std::uint32_t, 3> kAhead = {5, 6, 7};
 /// Of so many banks each side has one; of more, tensors and tiles have their own banks.

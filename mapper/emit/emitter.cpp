@@ -283,7 +283,7 @@ hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
   const hw::StoredShape stored =
       hw::stored_shape(tile.rows, tile.cols, true, to_.location(view).int4);
   const hw::LocalTile to{narrow(place.address),
-                         narrow(round_up(stored.cols, to_.machine.array.rows))};
+                         narrow(operand_pitch(stored.cols, to_.machine.array.rows))};
   if (!place.is_new) return to;
   hw::cmd::Load load;
   work.read_tile(tile.row, tile.col, load);
@@ -366,9 +366,9 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
     return {narrow(to_.address(product.b, row, at)), to_.pitch(product.b)};
   }
   const TileRing::Place place = work.rings.b.take({k0, col});
-  const hw::LocalTile to{
-      narrow(place.address),
-      narrow(round_up(cols_stored, transposed ? to_.machine.array.rows : to_.machine.array.cols))};
+  const hw::LocalTile to{narrow(place.address),
+                         narrow(operand_pitch(cols_stored, transposed ? to_.machine.array.rows
+                                                                      : to_.machine.array.cols))};
   if (!place.is_new) return to;
   hw::cmd::Load load;
   load.to = to;

@@ -48,7 +48,6 @@ std::uint32_t EmitTarget::add_operator(const Group& group, std::uint64_t macs) c
   result.pitch = pitch(written);
   result.rows = written.rows;
   result.cols = written.cols;
-  result.panel = out.panel;
   result.macs = macs;
   program.operators.push_back(result);
   return narrow(program.operators.size() - 1);

@@ -52,7 +52,7 @@ Placement FusionCost::keeping(const model::View& between) const {
   Placement placement = placement_;
   const model::Tensor& tensor = graph_.tensors[between.tensor];
   const std::uint64_t bytes =
-      std::uint64_t{tensor.rows} * round_up(tensor.cols, machine_.array.rows);
+      std::uint64_t{tensor.rows} * operand_pitch(tensor.cols, machine_.array.rows);
   if (machine_.mapper.on_chip != 0 && hw::bytes_of(tensor.type) == 1 &&
       bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
     placement.tensors[between.tensor].place = Location::Place::kScratchpad;

@@ -117,7 +117,7 @@ class PipelineFinder {
                                 round_up(groups_[next + 1].n(), machine_.array.cols));
     }
     const std::uint64_t half = whole_share(machine_).sums_end;
-    const std::uint64_t row_bytes = round_up(scores.n(), machine_.array.rows);
+    const std::uint64_t row_bytes = operand_pitch(scores.n(), machine_.array.rows);
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
     const std::uint32_t words = hw::statistics_words(scores.chain);
@@ -177,9 +177,7 @@ class PipelineFinder {
   }
 
   [[nodiscard]] std::uint64_t weight_bytes(const Group& group) const {
-    return group.matmul() != nullptr
-               ? round_up(group.k(), machine_.array.rows) * round_up(group.n(), machine_.array.cols)
-               : 0;
+    return group.matmul() != nullptr ? operand_b_bytes(group, machine_) : 0;
   }
 
   /// Whether `step` reads rows of the group before it, and nothing else of `first` .. `step` - 1.

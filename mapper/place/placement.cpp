@@ -1,7 +1,6 @@
 #include "mapper/place/placement.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -39,13 +38,8 @@ struct Life {
   bool used = false;
   bool is_weight = false;  ///< a constant that is a matmul's B
   bool only_matmul_reads = true;
-  bool aligned = true;  ///< every view starts at a scratchpad word
   bool is_statistics = false;
-  /// Columns of every view that a matmul reads, each of which begins at a multiple of them; 0: not
-  /// so.
-  std::optional<std::uint32_t> panel;
-  std::uint32_t written = 0;  ///< every view that is written begins and ends at multiples of this
-  bool is_picture = false;    ///< a window reads it
+  bool is_picture = false;  ///< a window reads it
 };
 
 /// By group, the last one that may have begun before it has ended.
@@ -61,8 +55,8 @@ std::vector<std::size_t> last_beside(const std::vector<Pipeline>& pipelines) {
 class Lives {
  public:
   Lives(const Graph& graph, const std::vector<Group>& groups,
-        const std::vector<Pipeline>& pipelines, std::uint32_t word)
-      : graph_(graph), word_(word), lives_(graph.tensors.size()) {
+        const std::vector<Pipeline>& pipelines)
+      : lives_(graph.tensors.size()) {
     std::size_t writer = 0;  // of what an encoder group gives
     for (std::size_t step = 0; step < groups.size(); ++step) {
       const Group& group = groups[step];
@@ -75,7 +69,7 @@ class Lives {
       if (group.attention()) {
         for (const View& view : {group.attention()->query, group.attention()->key,
                                  group.attention()->value, group.attention()->out}) {
-          touch(view, step).panel = 0;
+          touch(view, step);
         }
         attention_.push_back(step);
         continue;
@@ -86,8 +80,6 @@ class Lives {
       if (group.matmul() != nullptr) {
         touch(group.matmul()->b, step).is_weight =
             graph.tensors[group.matmul()->b.tensor].kind == Tensor::Kind::kConstant;
-        read_panel(group.a);
-        read_panel(group.matmul()->b);
       }
       touch_operands(group, step);
       if (group.pre) {
@@ -97,7 +89,6 @@ class Lives {
       }
       // The host reads and writes DRAM.
       touch(group.out, step).only_matmul_reads &= !group.host();
-      write_panels(group);
     }
     // Groups that run in turns with the last reader may write before it has ended.
     const std::vector<std::size_t> last = last_beside(pipelines);
@@ -131,28 +122,7 @@ class Lives {
     if (!life.used) life.first = step;
     life.used = true;
     life.last = std::max(life.last, step);
-    const std::size_t element = hw::bytes_of(graph_.tensors[view.tensor].type);
-    const std::size_t offset = view.col * element;
-    const std::size_t pitch = view.folded ? view.cols * element : 0;
-    life.aligned &= offset % word_ == 0 && pitch % word_ == 0;
     return life;
-  }
-
-  void read_panel(const View& view) {
-    std::optional<std::uint32_t>& panel = lives_[view.tensor].panel;
-    const std::uint32_t cols = panel.value_or(view.cols);
-    const bool whole = cols == view.cols && cols != 0 && view.col % cols == 0 && !view.folded;
-    panel = whole ? cols : 0;
-  }
-  /// A command gives a result of any columns, unless it works on whole rows.
-  void write_panels(const Group& group) {
-    const View& out = group.out;
-    Life& life = lives_[out.tensor];
-    const bool apart = group.is_tiled() && group.sections.encoders.empty() && !out.folded &&
-                       !hw::transposes(group.chain) && !hw::is_row_wise(group.chain) &&
-                       !hw::writes_row_statistics(group.chain) && group.valid_cols == 0;
-    const bool all_rows = out.row == 0 && out.rows == graph_.tensors[out.tensor].rows;
-    life.written = std::gcd(life.written, apart && all_rows ? std::gcd(out.col, out.cols) : 1U);
   }
 
   void touch_operands(const BoundChain& chain, std::size_t step) {
@@ -162,8 +132,6 @@ class Lives {
     }
   }
 
-  const Graph& graph_;
-  std::uint32_t word_;
   std::vector<Life> lives_;
   std::vector<std::size_t> attention_;  ///< steps
 };
@@ -180,7 +148,7 @@ class Rings {
         passing_[id] = {pipeline.row_tile, pipeline.slots, 0, 1};
       }
       const Group& scores = groups[pipeline.first];
-      const auto pitch = static_cast<std::uint32_t>(round_up(scores.out.cols, word));
+      const auto pitch = static_cast<std::uint32_t>(operand_pitch(scores.out.cols, word));
       const std::uint32_t words = hw::statistics_words(scores.chain);
       const auto all = static_cast<std::size_t>(all_.size());
       all_.push_back({&pipeline, pitch, words, 0, 0});
@@ -260,7 +228,7 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
     const hw::StoredShape stored =
         hw::stored_shape(weights.rows, weights.cols, product->b_transposed, int4);
     const auto pitch = static_cast<std::uint32_t>(
-        round_up(stored.cols, std::max(machine.array.rows, machine.array.cols)));
+        operand_pitch(stored.cols, std::max(machine.array.rows, machine.array.cols)));
     const auto at =
         scratchpad.allocate(std::uint64_t{stored.rows} * pitch, heads.first, last[step]);
     if (!at) return;
@@ -311,7 +279,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                         const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
                         Residence residence) {
   const std::uint32_t word = machine.array.rows;
-  const Lives lives(graph, groups, pipelines, word);
+  const Lives lives(graph, groups, pipelines);
   LiveAllocator dram(0, kUnlimited, 4096);
   const std::uint64_t scratchpad_bytes = machine.scratchpad.kib * hw::kKib;
   const std::uint64_t resident_bytes = scratchpad_bytes * residence.eighths / 8;
@@ -370,16 +338,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     const auto row_bytes = static_cast<std::uint32_t>(
         hw::stored_bytes<std::size_t>(tensor.cols, int4[id], hw::bytes_of(tensor.type)));
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
-    // Else the columns of each head begin at words.
-    const std::uint32_t panel = life.panel.value_or(0);
-    const bool in_panels = residence.panels && !life.aligned && !int4[id] && panel != 0 &&
-                           ring.slots == 0 && tensor.cols % panel == 0 &&
-                           life.written % panel == 0 && machine.array.cols % panel == 0;
-    if (may_stay(id) && (life.aligned || in_panels)) {
-      const std::uint32_t panels = in_panels ? tensor.cols / panel : 1;
-      const std::uint32_t pitch = narrow(round_up(row_bytes / panels, word));
+    if (may_stay(id)) {
+      const std::uint32_t pitch = narrow(operand_pitch(row_bytes, word));
       const std::uint64_t rows =
-          panels * (ring.slots == 0 ? tensor.rows : std::uint64_t{ring.slots} * ring.rows);
+          ring.slots == 0 ? tensor.rows : std::uint64_t{ring.slots} * ring.rows;
       std::optional<std::uint64_t> at;
       if (sides.at_end(static_cast<TensorId>(id)) || (ring.slots != 0 && residence.rings_apart)) {
         at = scratchpad.allocate_high(pitch * rows, life.first, life.last);
@@ -389,10 +351,6 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
         location = {Location::Place::kScratchpad, *at, pitch, int4[id], ring};
-        if (in_panels) {
-          location.panel = panel;
-          location.panel_bytes = std::uint64_t{pitch} * tensor.rows;
-        }
         continue;
       }
     }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
 
+#include "base/round.h"
 #include "hw/machine/machine.h"
 #include "hw/number/int4.h"
 #include "mapper/group/group.h"
@@ -33,13 +35,9 @@ struct Location {
       return std::tie(rows, slots, first, step) == std::tie(b.rows, b.slots, b.first, b.step);
     }
   } ring;
-  /// Columns of a panel: each has its rows `pitch` apart, and begins `panel_bytes` after the one
-  /// before it. So columns that are no whole words in a row begin at a word. 0: rows are whole.
-  std::uint32_t panel = 0;
-  std::uint64_t panel_bytes = 0;
   [[nodiscard]] bool operator==(const Location& b) const {
-    return std::tie(place, address, pitch, int4, ring, panel) ==
-           std::tie(b.place, b.address, b.pitch, b.int4, b.ring, b.panel);
+    return std::tie(place, address, pitch, int4, ring) ==
+           std::tie(b.place, b.address, b.pitch, b.int4, b.ring);
   }
 
   /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
@@ -50,8 +48,7 @@ struct Location {
   }
   /// Where a column of elements of that size begins, after the begin of its row.
   [[nodiscard]] std::uint64_t at_col(std::uint64_t col, std::size_t element) const {
-    if (int4) return hw::int4_pairs(col);
-    return panel == 0 ? col * element : col / panel * panel_bytes + col % panel * element;
+    return int4 ? hw::int4_pairs(col) : col * element;
   }
 };
 
@@ -125,6 +122,20 @@ struct Placement {
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
 inline constexpr std::uint32_t kDramRowAlignment = 64;
 
+/// Bytes between the rows of an operand in the scratchpad, of `bytes` each, on an array that reads
+/// `word` of them at once. An access may begin at any byte (rtl/core/systole_scratchpad.sv), so
+/// that rows narrower than the array need no padding to its size.
+[[nodiscard]] inline std::uint64_t operand_pitch(std::uint64_t bytes, std::uint32_t word) {
+  constexpr std::uint32_t kAlignment = 16;
+  return round_up(bytes, std::min(word, kAlignment));
+}
+
+/// Bytes of the right-hand side of a product that resides as a whole.
+[[nodiscard]] inline std::uint64_t operand_b_bytes(const Group& group, const hw::Machine& machine) {
+  return group.matmul()->b_transposed ? group.n() * operand_pitch(group.k(), machine.array.rows)
+                                      : group.k() * operand_pitch(group.n(), machine.array.cols);
+}
+
 /// What tensors may have of the scratchpad: the rest is for tiles that stream.
 struct Residence {
   std::uint32_t eighths = 4;
@@ -134,8 +145,6 @@ struct Residence {
   /// What stays begins in banks of its own as far as there is room, and what streams in the next
   /// one: loads and results do not meet there.
   bool by_bank = false;
-  /// Columns that a matmul reads from within words, as those of narrow heads, may stay, too.
-  bool panels = false;
   /// At either end of the scratchpad, rings at the end, so that what an operator reads and writes
   /// at the same time is less often in the same bank.
   bool two_sides = false;

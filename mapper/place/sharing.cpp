@@ -41,9 +41,10 @@ class Needs {
     const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
                        (pipeline_.heads != 0 && level < 2);
     need.sums = std::max(pipeline_.row_tile, 1U) * (whole ? row : machine_.array.cols);
-    const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
+    const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
     const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
-    need.wanted = parameters + (on_chip(group.matmul()->b) ? 0 : aligned(depth * row)) +
+    need.wanted = parameters +
+                  (on_chip(group.matmul()->b) ? 0 : aligned(operand_b_bytes(group, machine_))) +
                   (on_chip(group.a) ? 0 : kSlots * aligned(rows * depth));
     return need;
   }

@@ -171,13 +171,13 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
   const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
   plan.pre = slots(std::uint64_t{4} * problem.pre_words * t.k, k_tiles, false);
   if (!problem.a_on_chip) {
-    plan.a = slots(t.m * round_up(problem.a_cols(t.k), array.rows), m_tiles * k_tiles, t.a_stays);
+    plan.a =
+        slots(t.m * operand_pitch(problem.a_cols(t.k), array.rows), m_tiles * k_tiles, t.a_stays);
   }
   if (!problem.b_on_chip) {
-    // Stored k x n or, transposed, n x k: the larger of the two padded forms.
     const std::uint64_t depth = problem.b_rows(t.k);
     const std::uint64_t bytes =
-        std::max(depth * round_up(t.n, array.cols), t.n * round_up(depth, array.rows));
+        std::max(depth * operand_pitch(t.n, array.cols), t.n * operand_pitch(depth, array.rows));
     plan.b = slots(bytes, n_tiles * k_tiles, t.b_stays);
   }
   if (t.double_buffered) {

@@ -82,7 +82,6 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   }
   problem.out_int4 = placement.tensors[group.written().tensor].int4;
   problem.out_on_chip = on_chip(group.out);
-  problem.panel = placement.tensors[group.written().tensor].panel;
   problem.parameter_words = hw::parameter_words(group.chain);
   problem.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
   problem.tensor_bytes = tensor_bytes(group);

@@ -65,7 +65,6 @@ struct TilingProblem {
   bool even_cols = false;             ///< and pairs of columns
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
-  std::uint32_t panel = 0;       ///< columns of a result that leave at once; 0: a C tile's
   bool b_is_activation = false;  ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;     ///< stored n x k
   /// Another than int8: weights in groups, expanded as they are loaded.
@@ -101,7 +100,7 @@ struct TilingProblem {
         m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
         b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
         stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel, window,
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, window,
         window_run, b_format, int4.a, int4.b, out_int4, ahead_bytes);
   }
   [[nodiscard]] bool b_packed() const { return b_format != hw::WeightFormat::kInt8; }
@@ -127,7 +126,6 @@ struct TilingProblem {
   }
   /// Columns that a command sends through the chain, of a C tile as wide as a whole one.
   [[nodiscard]] std::uint32_t result_cols(const Tiling& t) const {
-    if (panel != 0) return panel;
     return t.in_parts ? t.n : t.c_cols;
   }
 };

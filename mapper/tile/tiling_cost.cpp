@@ -111,11 +111,9 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
           : time(store_rate_,
                  problem_.m * problem_.result_bytes(problem_.n) + out * problem_.tensor_bytes,
                  problem_.result_bytes(t.c_cols));
-  const std::uint64_t results = results_of(t);
   const std::uint64_t row_cycles =
-      results *
-      std::max(ceil_div(t.c_cols / results, machine_.postop.lanes), problem_.postop_interval);
-  const std::uint64_t postops = shape.m_tiles * shape.c_tiles * results;
+      std::max<std::uint64_t>(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
+  const std::uint64_t postops = shape.m_tiles * shape.c_tiles;
   // The pipeline fills anew for each C tile.
   shape.postop =
       static_cast<double>(problem_.m * shape.c_tiles * row_cycles + postops * problem_.postop_fill);
@@ -124,7 +122,7 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
       static_cast<double>(shape.m_tiles * shape.c_tiles) *
       static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
   if (!problem_.a_on_chip) {
-    shape.a_tile = std::uint64_t{t.m} * round_up(problem_.a_cols(t.k), machine_.array.rows);
+    shape.a_tile = std::uint64_t{t.m} * operand_pitch(problem_.a_cols(t.k), machine_.array.rows);
   }
   if (!problem_.b_on_chip) shape.b_tile = std::uint64_t{problem_.b_rows(t.k)} * t.n;
   shape.loading = loading(t, shape, load_rate_);
@@ -137,8 +135,8 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   Loading loading;
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
-  const std::uint64_t commands = 3 * shape.m_tiles * shape.n_tiles * shape.k_tiles +
-                                 (1 + results_of(t)) * shape.m_tiles * shape.c_tiles;
+  const std::uint64_t commands =
+      3 * shape.m_tiles * shape.n_tiles * shape.k_tiles + 2 * shape.m_tiles * shape.c_tiles;
   loading.fetch = time(rate, commands * hw::kCommandBytes, kRun);
   // Everything is loaded once at least.
   const Loads once = loads(shape, 1, 1, 1, 1);
@@ -342,9 +340,9 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
   if (problem_.b_packed()) {
     return hw::packed_bytes(problem_.b_format, problem_.k, problem_.n);
   }
-  // Rows of each tile are padded to whole words.
-  const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
-    return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);
+  // Rows of each tile are padded.
+  const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint32_t unit) {
+    return extent / tile * operand_pitch(tile, unit) + operand_pitch(extent % tile, unit);
   };
   const std::uint64_t rows = problem_.b_rows(problem_.k);
   if (problem_.b_transposed) {

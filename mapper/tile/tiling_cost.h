@@ -91,11 +91,6 @@ class TilingCost {
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
   /// `all`.
   [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
-  /// Commands that send a C tile of so many columns through the chain; parts that leave by
-  /// themselves are counted in their times.
-  [[nodiscard]] std::uint64_t results_of(const Tiling& t) const {
-    return problem_.panel == 0 ? 1 : t.c_cols / problem_.panel;
-  }
   /// Cycles of parts that leave by themselves: for which the array waits for their places, and one
   /// after the other.
   struct PartTimes {

@@ -151,7 +151,7 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   for (const hw::SparseHead& head : workload.layers[layer]) cells += head.kept();
   workload.program.operators.push_back({name + ".attention", name + ".context",
                                         hw::Operator::Place::kDram, hw::DType::kS8, at.out,
-                                        narrow(width), narrow(shape.queries), narrow(width), 0,
+                                        narrow(width), narrow(shape.queries), narrow(width),
                                         cells * (shape.dim + shape.value_dim())});
   workload.program.masks.push_back(std::move(mask));
   workload.addresses.push_back(at);

@@ -82,12 +82,8 @@ void ResultRows::read(std::uint32_t index, const std::function<void(const Writte
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
+    const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
     std::uint64_t first = first_of(at);
-    if (result.panel != 0) {
-      first += row / result.rows * result.panel * element;
-      row %= result.rows;
-    }
     if (result.int4) {
       first *= hw::kInt4Pair;
       values.resize(std::min(row_bytes * hw::kInt4Pair, result.cols - first));

@@ -95,7 +95,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     shape.layers = 1;
     shape.heads = test::between(random, 1, 4);
     shape.width = shape.heads * test::between(random, 1, 17);
-    shape.hidden = test::between(random, 1, 80);
+    shape.hidden = test::between(random, 1, 240);
     shape.post_norm = random() % 2 != 0;
     shape.causal = seed % 3 == 0;
     const model::Graph graph =
@@ -107,7 +107,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     if (random() % 2 != 0) machine.accumulator.kib = test::between(random, 1, 8);
     TilingChoice choice(machine);
     Residence residence;
-    residence.two_sides = residence.panels = seed % 2 != 0;
+    residence.two_sides = seed % 2 != 0;
     residence.ahead = seed % 3 == 0 ? 0 : 7;
     std::vector<std::vector<Pipeline>> seen;
     for (const Pipelining& allowed : test::kAllPipelinings) {

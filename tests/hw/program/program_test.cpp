@@ -498,18 +498,7 @@ INSTANTIATE_TEST_SUITE_P(
                    [](Program& p) {
                      p.operators[0].rows = p.operators[0].cols = p.operators[0].pitch = 0xffffffff;
                    },
-                   "operator 0: result at 32768 exceeds"},
-        BadProgram{"Panels", [](Program& p) { p.operators[0].panel = 24; },
-                   "operator 0: panels of 24 columns of 32"},
-        BadProgram{"PanelsBeyondTheEnd",
-                   [](Program& p) {
-                     Operator& op = p.operators[0];
-                     op.place = Operator::Place::kScratchpad;
-                     op.panel = 16;
-                     op.address =
-                         256 * 1024 - 4063;  // 64 rows, of which the last ends after 4064 bytes
-                   },
-                   "operator 0: result at 258081 exceeds"}),
+                   "operator 0: result at 32768 exceeds"}),
     [](const testing::TestParamInfo<BadProgram>& test) { return test.param.name; });
 
 }  // namespace

@@ -224,9 +224,7 @@ class Emitted {
       const std::uint64_t last_col = tile_of(command).second + result->n;
       const bool is_last = last_col == mapping_.groups[command.op].n() ||
                            last_col % mapping_.tilings[command.op].c_cols == 0;
-      // A C tile in panels leaves by several commands.
-      if (mapping_.program.operators[command.op].panel == 0 || is_last)
-        known->second = !known->second;
+      if (is_last) known->second = !known->second;
     }
   }
 
@@ -328,8 +326,7 @@ class Emitted {
         result.address;
     const std::uint64_t row = at / result.pitch;
     const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
-    if (result.panel == 0) return {row, col};
-    return {row % result.rows, row / result.rows * result.panel + col};
+    return {row, col};
   }
 
   hw::Machine machine_;

@@ -137,7 +137,7 @@ TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
   const Workload workload = test::encoder_workload({1, 96, 3, 192}, 61, 1);
   test::Random random(3);
   Deviations any, grid;
-  while (any.count < 10) {
+  while (any.count < 25) {
     const auto [machine, mapping] = test::random_fit(random, workload.graph);
     if (!mapper::Replay::knows_requests(machine)) continue;
     any.add(deviation(by_request(mapping, machine, {}), workload.cycles(mapping, machine)));
