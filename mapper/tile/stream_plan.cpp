@@ -175,6 +175,7 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
         slots(t.m * operand_pitch(problem.a_cols(t.k), array.rows), m_tiles * k_tiles, t.a_stays);
   }
   if (!problem.b_on_chip) {
+    // Stored k x n or, transposed, n x k: the larger of the two forms.
     const std::uint64_t depth = problem.b_rows(t.k);
     const std::uint64_t bytes =
         std::max(depth * operand_pitch(t.n, array.cols), t.n * operand_pitch(depth, array.rows));
