@@ -193,12 +193,7 @@ void Emitter::emit_results(const Tile& part, const hw::LocalTile& c, const Tile&
   const std::uint32_t words = hw::parameter_words(work.group().chain);
   const std::uint32_t parameters =
       words != 0 ? stream_parameters(false, tile, work.result_cols, work) : 0;
-  const std::uint32_t end = part.col + part.cols;
-  for (std::uint32_t col = part.col; col < end; col += work.result_cols) {
-    work.add_result({part.row, col, part.rows, std::min(work.result_cols, end - col)},
-                    {c.address + col - part.col, c.pitch},
-                    parameters + kParameterBytes * words * (col - tile.col));
-  }
+  work.add_result(part, c, parameters + kParameterBytes * words * (part.col - tile.col));
 }
 
 bool Emitter::load_weights(Work& work) {
