@@ -13,13 +13,15 @@ namespace systole::mapper {
 namespace {
 
 /// What may be pipelined, the simplest first: of equals the first one is taken.
-constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
-                                                     {true, false, 0},
-                                                     {false, true, 0},
-                                                     {true, true, 0},
-                                                     {true, true, 2},
-                                                     {true, true, 3},
-                                                     {true, true, 4}}};
+constexpr std::array<Pipelining, 9> kPipelinings = {{{false, false, 0, false},
+                                                     {true, false, 0, false},
+                                                     {false, true, 0, false},
+                                                     {true, true, 0, false},
+                                                     {true, false, 0, true},
+                                                     {true, true, 0, true},
+                                                     {true, true, 2, false},
+                                                     {true, true, 3, false},
+                                                     {true, true, 4, false}}};
 /// What tensors may have of the scratchpad, the usual first.
 constexpr std::array<Residence, 10> kResidences = {{{4, false, false, false},
                                                     {6, false, false, false},

@@ -22,7 +22,8 @@ constexpr std::uint64_t kAheadBytes = 4096;
 
 std::uint64_t TiledGroup::commands() const {
   const std::uint64_t tiles = ceil_div(problem.m, tiling.m) * ceil_div(problem.n, tiling.c_cols);
-  const std::uint64_t results = ceil_div(tiling.c_cols, problem.result_cols(tiling));
+  const std::uint64_t results = ceil_div(tiling.c_cols, problem.result_cols(tiling)) *
+                                (share.strip_rows == 0 ? 1 : ceil_div(tiling.m, share.strip_rows));
   if (problem.k == 0) return (2 + results) * tiles;
   return tiles *
          (1 + results + 3 * ceil_div(tiling.c_cols, tiling.n) * ceil_div(problem.k, tiling.k));
@@ -59,46 +60,55 @@ void Emitter::emit_loops(const TiledGroup& group) {
 void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
                          std::size_t most) {
   const std::size_t first = to_.program.commands.size();
-  std::vector<Work> works;
-  works.reserve(groups.size());
+  Works works;
+  works.groups.reserve(groups.size());
   std::vector<std::vector<Tile>> tiles;
+  StripTiles strips;
   for (const TiledGroup& next : groups) {
     const Group& group = *next.group;
-    Work& work = works.emplace_back(to_, group, group.macs());
+    const std::size_t number = works.groups.size();
+    Work& work = works.groups.emplace_back(to_, group, group.macs());
     work.tiling = &next.tiling;
     work.share = next.share;
-    work.level = pipeline.levels[works.size() - 1];
+    work.level = pipeline.levels[number];
     work.result_cols = next.problem.result_cols(next.tiling);
     if (next.tiling.in_parts) {
       work.parts = narrow(next.problem.part_places(next.tiling, to_.machine.array.cols));
     }
     place_slots(next, work);
+    if (work.level == works.last_of.size()) works.last_of.push_back(number);
     tiles.push_back(tiles_of(group, next.tiling));
-  }
-  std::vector<std::size_t> last_of;  // the group that has the slots, by level
-  for (std::size_t i = 0; i < works.size(); ++i) {
-    if (works[i].level == last_of.size()) last_of.push_back(i);
+    if (next.share.strip_rows == 0) continue;
+    for (const Tile& tile : tiles.back()) strips.tiles.push_back({number, tile});
+    tiles.back() = strips_of(tiles.back(), next.share.strip_rows);
   }
   std::uint32_t level = 0;
   const std::vector<Turn> order = turns_of(pipeline, tiles);
-  AheadLoads ahead = ahead_loads(pipeline, order.size(), works.front());
+  AheadLoads ahead = ahead_loads(pipeline, order.size(), works.groups.front());
   for (const Turn& turn : order) {
     if (to_.program.commands.size() - first >= most) break;
     // Loads are in order, and the next ones wait for results of the groups before: what stays
     // should be there when these have come.
-    for (std::size_t later = turn.group + 1; turn.group != 0 && later < works.size(); ++later) {
-      if (load_weights(works[later])) break;
+    for (std::size_t later = turn.group + 1; turn.group != 0 && later < groups.size(); ++later) {
+      if (load_weights(works.groups[later])) break;
     }
-    Work& work = works[turn.group];
-    level = work.level;
-    // Groups of a level use the same slots: what another one has loaded there since is lost.
-    if (std::exchange(last_of[level], turn.group) != turn.group) {
-      place_slots(groups[turn.group], work);
+    const Tile& tile = tiles[turn.group][turn.tile];
+    level = works.groups[turn.group].level;
+    if (groups[turn.group].share.strip_rows != 0) {
+      emit_strip(tile, strips, groups, works);
+    } else {
+      emit_tile(tile, with_slots(turn.group, groups, works));
     }
-    emit_tile(tiles[turn.group][turn.tile], work);
     load_ahead(ahead);
   }
   turns_ = {turns_[level]};
+}
+
+Emitter::Work& Emitter::with_slots(std::size_t group, const std::vector<TiledGroup>& groups,
+                                   Works& works) const {
+  Work& work = works.groups[group];
+  if (std::exchange(works.last_of[work.level], group) != group) place_slots(groups[group], work);
+  return work;
 }
 
 Emitter::AheadLoads Emitter::ahead_loads(const Pipeline& pipeline, std::size_t turns,
@@ -161,14 +171,48 @@ std::vector<Tile> Emitter::tiles_of(const Group& group, const Tiling& tiling) {
   return tiles;
 }
 
+std::vector<Tile> Emitter::strips_of(const std::vector<Tile>& tiles, std::uint32_t rows) {
+  std::vector<Tile> strips;
+  for (const Tile& tile : tiles) {
+    for (std::uint32_t row = 0; row < tile.rows; row += rows) {
+      strips.push_back({tile.row + row, tile.col, std::min(rows, tile.rows - row), tile.cols});
+    }
+  }
+  return strips;
+}
+
 void Emitter::emit_tile(const Tile& tile, Work& work) {
   const std::vector<hw::LocalTile> c = take_sums(tile, work);
   if (work.group().matmul() != nullptr) {
-    emit_matmuls(tile, c, work);
+    for (const Product& product : products_of(tile, work)) multiply(tile, c, product, work);
   } else {
     emit_accumulator_load(tile, c.front(), work);
   }
   if (work.parts == 0) emit_results(tile, c.front(), tile, work);
+}
+
+void Emitter::emit_strip(const Tile& strip, StripTiles& all, const std::vector<TiledGroup>& groups,
+                         Works& works) {
+  const auto advance = [&](StripTile& next, std::uint64_t rows, std::uint64_t of) {
+    if (next.products.empty()) {
+      Work& work = works.groups[next.group];
+      next.c = take_sums(next.tile, work);
+      next.products = products_of(next.tile, work);
+    }
+    const std::size_t due = ceil_div(next.products.size() * rows, of);
+    while (next.done < due) {
+      multiply(next.tile, next.c, next.products[next.done++],
+               with_slots(next.group, groups, works));
+    }
+  };
+  StripTile& now = all.tiles[all.left];
+  const std::uint32_t row = strip.row - now.tile.row, end = row + strip.rows;
+  if (row == 0) advance(now, 1, 1);
+  hw::LocalTile c = now.c.front();
+  c.address += row * c.pitch;
+  emit_results(strip, c, now.tile, works.groups[now.group]);
+  if (all.left + 1 < all.tiles.size()) advance(all.tiles[all.left + 1], end, now.tile.rows);
+  if (end == now.tile.rows) ++all.left;
 }
 
 std::vector<hw::LocalTile> Emitter::take_sums(const Tile& tile, Work& work) {
@@ -216,32 +260,42 @@ bool Emitter::load_weights(Work& work) {
   return true;
 }
 
-void Emitter::emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work) {
-  const auto multiply = [&](std::uint32_t col, std::uint32_t k0, bool first, bool last) {
-    const Tile part{tile.row, tile.col + col, tile.rows, std::min(work.tiling->n, tile.cols - col)};
-    const hw::LocalTile& sums = c[col / work.tiling->n];
-    emit_matmul(part, k0, !first, sums, work);
-    if (work.parts != 0 && last) emit_results(part, sums, tile, work);
-  };
+std::vector<Emitter::Product> Emitter::products_of(const Tile& tile, Work& work) {
+  const std::uint32_t n = work.tiling->n,
+                      tiles = narrow(ceil_div(work.group().k(), work.tiling->k));
+  std::vector<Product> products;
+  products.reserve(ceil_div(tile.cols, n) * tiles);
   // Calls visit(k0, first, last) for the tiles along k, in the order of the next sweep.
   const auto sweep = [&](const auto& visit) {
-    const std::uint32_t tiles = narrow(ceil_div(work.group().k(), work.tiling->k));
     for (std::uint32_t i = 0; i < tiles; ++i) {
       const std::uint32_t depth = work.backwards ? tiles - 1 - i : i;
       visit(depth * work.tiling->k, i == 0, i + 1 == tiles);
     }
     if (work.tiling->back_and_forth) work.backwards = !work.backwards;
   };
-  const std::uint32_t n = work.tiling->n;
   if (work.tiling->k_outer) {
     sweep([&](std::uint32_t k0, bool first, bool last) {
-      for (std::uint32_t col = 0; col < tile.cols; col += n) multiply(col, k0, first, last);
+      for (std::uint32_t col = 0; col < tile.cols; col += n) {
+        products.push_back({col, k0, first, last});
+      }
     });
   } else {
     for (std::uint32_t col = 0; col < tile.cols; col += n) {
-      sweep([&](std::uint32_t k0, bool first, bool last) { multiply(col, k0, first, last); });
+      sweep([&](std::uint32_t k0, bool first, bool last) {
+        products.push_back({col, k0, first, last});
+      });
     }
   }
+  return products;
+}
+
+void Emitter::multiply(const Tile& tile, const std::vector<hw::LocalTile>& c,
+                       const Product& product, Work& work) {
+  const Tile part{tile.row, tile.col + product.col, tile.rows,
+                  std::min(work.tiling->n, tile.cols - product.col)};
+  const hw::LocalTile& sums = c[product.col / work.tiling->n];
+  emit_matmul(part, product.k0, !product.is_first, sums, work);
+  if (work.parts != 0 && product.is_last) emit_results(part, sums, tile, work);
 }
 
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate,

@@ -68,6 +68,15 @@ class Emitter {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
   };
 
+  /// The groups of a pipeline, and which of them has the slots, by level.
+  struct Works {
+    std::vector<Work> groups;
+    std::vector<std::size_t> last_of;
+  };
+  /// A group whose slots are its own: those of a level use the same ones, and what another group
+  /// has loaded there since is lost.
+  Work& with_slots(std::size_t group, const std::vector<TiledGroup>& groups, Works& works) const;
+
   /// Loads of weights of later groups that are written between the tiles of a pipeline, so many
   /// turns after each other.
   struct AheadLoads {
@@ -85,12 +94,37 @@ class Emitter {
   /// Gives the tiles of a group their slots, all of which are empty.
   void place_slots(const TiledGroup& group, Work& work) const;
   [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);
+  [[nodiscard]] static std::vector<Tile> strips_of(const std::vector<Tile>& tiles,
+                                                   std::uint32_t rows);
   void emit_tile(const Tile& tile, Work& work);
+  /// A product of a C tile: from column `col` of the tile and row `k0` of B on.
+  struct Product {
+    std::uint32_t col, k0;
+    bool is_first, is_last;  ///< of its sums
+  };
+  [[nodiscard]] static std::vector<Product> products_of(const Tile& tile, Work& work);
+  void multiply(const Tile& tile, const std::vector<hw::LocalTile>& c, const Product& product,
+                Work& work);
+  /// A C tile whose results leave in strips. Its products are written between the strips of the
+  /// tile before, so that its operands come in meanwhile.
+  struct StripTile {
+    std::size_t group = 0;
+    Tile tile{};
+    std::vector<hw::LocalTile> c{};
+    std::vector<Product> products{};
+    std::size_t done = 0;  ///< products that are written
+  };
+  /// Those of a pipeline, and how many of them have left.
+  struct StripTiles {
+    std::vector<StripTile> tiles;
+    std::size_t left = 0;
+  };
+  void emit_strip(const Tile& strip, StripTiles& all, const std::vector<TiledGroup>& groups,
+                  Works& works);
   /// Loads all of B if it stays and has not been loaded; whether it did.
   bool load_weights(Work& work);
   /// The places of a C tile, one for each n of its columns.
   [[nodiscard]] std::vector<hw::LocalTile> take_sums(const Tile& tile, Work& work);
-  void emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work);
   /// The results of a part of a C tile.
   void emit_results(const Tile& part, const hw::LocalTile& c, const Tile& tile, Work& work);
   void emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate, const hw::LocalTile& c,

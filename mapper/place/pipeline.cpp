@@ -34,7 +34,7 @@ class PipelineFinder {
     std::vector<Pipeline> pipelines;
     for (std::size_t step = 0; step < groups_.size(); step = pipelines.back().end()) {
       Pipeline next{step, {0}};
-      if (allowed.attention) next = attention(step);
+      if (allowed.attention) next = attention(step, allowed.strips);
       if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
       if (allowed.rows && next.is_single()) next = rows(step);
       pipelines.push_back(std::move(next));
@@ -94,11 +94,12 @@ class PipelineFinder {
            (scores.statistics == context.statistics && readers_[scores.statistics] == 1);
   }
 
-  [[nodiscard]] Pipeline attention(std::size_t step) const {
+  [[nodiscard]] Pipeline attention(std::size_t step, bool in_strips) const {
     Pipeline pipeline{step, {0}};
     if (!is_head(step)) return pipeline;
     const Group& scores = groups_[step];
-    std::uint64_t cols = 0;  // of a tile of scores and one of its context
+    const std::uint64_t scores_cols = round_up(scores.n(), machine_.array.cols);
+    std::uint64_t context_cols = 0;
     std::size_t heads = 0;
     for (std::size_t next = step; is_head(next); next += 2, ++heads) {
       const Group& other = groups_[next];
@@ -113,20 +114,27 @@ class PipelineFinder {
         }
       }
       if (!apart) break;
-      cols = std::max(cols, round_up(scores.n(), machine_.array.cols) +
-                                round_up(groups_[next + 1].n(), machine_.array.cols));
+      context_cols = round_up(groups_[next + 1].n(), machine_.array.cols);
+      // What the next tile loads may be where these parameters are.
+      in_strips =
+          in_strips && hw::parameter_words(other.chain) == 0 && hw::is_row_wise(other.chain);
     }
     const std::uint64_t half = whole_share(machine_).sums_end;
     const std::uint64_t row_bytes = operand_pitch(scores.n(), machine_.array.rows);
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
     const std::uint32_t words = hw::statistics_words(scores.chain);
-    std::uint64_t most =
-        std::min({half / cols, ring / kSlots / row_bytes, std::uint64_t{scores.m()}});
+    std::uint64_t most = std::min({half / (scores_cols + context_cols), ring / kSlots / row_bytes,
+                                   std::uint64_t{scores.m()}});
     if (words != 0)
       most = std::min(most, machine_.postop.row_statistics / std::uint64_t{words} / kSlots);
     if (most == 0) return pipeline;
     pipeline.row_tile = narrow(ceil_div(scores.m(), ceil_div(scores.m(), most)));
+    if (in_strips) {
+      const std::uint64_t rows = pipeline.row_tile, all = ceil_div(scores.m(), rows);
+      const std::uint64_t fit = (half - rows * context_cols) / (rows * scores_cols);
+      pipeline.strips = narrow(ceil_div(all, ceil_div(all, fit)));
+    }
     pipeline.slots = kSlots;
     pipeline.levels.clear();
     for (std::size_t head = 0; head < heads; ++head) {

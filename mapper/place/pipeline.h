@@ -17,7 +17,7 @@ namespace systole::mapper {
 struct Pipeline {
   std::size_t first = 0;
   std::vector<std::uint32_t> levels{};  ///< by group
-  /// Rows of every tile; 0: each group has its own.
+  /// Rows of every tile, of scores of every strip; 0: each group has its own.
   std::uint32_t row_tile = 0;
   /// Tiles of a ring that the scratchpad holds; those before them have been read.
   std::uint32_t slots = 0;
@@ -28,6 +28,10 @@ struct Pipeline {
   /// A row tile passes all heads and the groups after them before the next one follows; else head
   /// follows head.
   bool by_rows = false;
+  /// Strips of a C tile of scores, which the accumulator holds where the scratchpad holds `slots`
+  /// of them: one after the other passes the post-op unit and is multiplied, so that keys come
+  /// in once for all strips.
+  std::uint32_t strips = 1;
 
   [[nodiscard]] std::size_t end() const { return first + levels.size(); }
   [[nodiscard]] bool is_single() const { return levels.size() == 1; }
@@ -35,7 +39,7 @@ struct Pipeline {
   [[nodiscard]] bool is_heads_alone() const { return heads != 0 && !by_rows; }
   [[nodiscard]] bool operator==(const Pipeline& other) const {
     return first == other.first && levels == other.levels && row_tile == other.row_tile &&
-           by_rows == other.by_rows;
+           by_rows == other.by_rows && strips == other.strips;
   }
   /// The first group of a level, counted from the pipeline's first.
   [[nodiscard]] std::size_t first_of(std::uint32_t level) const {
@@ -51,6 +55,7 @@ struct Pipelining {
   bool rows = false;       ///< other chains of operators, row by row
   /// All heads with the chain after them, in at least as many row tiles; 0: not at all.
   std::uint32_t joined = 0;
+  bool strips = false;  ///< tiles of scores in strips, if the accumulator holds more than one
 };
 
 /// All groups in order, most of them alone.

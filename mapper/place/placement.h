@@ -96,6 +96,8 @@ struct Share {
   std::uint64_t sums_begin = 0, sums_end = 0;
   bool in_turns = false;       ///< with the tiles of other groups
   std::uint32_t row_tile = 0;  ///< rows of every tile; 0: free
+  /// Rows of a tile that leave at a time, in strips (mapper/place/pipeline.h); 0: all.
+  std::uint32_t strip_rows = 0;
 };
 
 /// Weights that reside in the scratchpad, whole, and come in before their group runs.

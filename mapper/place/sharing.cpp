@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/round.h"
 #include "base/units.h"
@@ -14,12 +15,15 @@ namespace {
 /// count.
 constexpr std::uint64_t kRows = 16;
 constexpr std::uint64_t kSlots = 2, kWordBytes = 4;
+/// The part of the scratchpad that is left to the others by a product that comes first.
+constexpr std::uint64_t kLeft = 4;
 
 /// What the groups of a level need.
 struct Need {
   std::uint64_t sums = 0;               ///< of each half of the accumulator, at least
   std::uint64_t bytes = 0;              ///< of the scratchpad, at least
   std::optional<std::uint64_t> wanted;  ///< of the scratchpad, of a product: with all of B
+  bool comes_first = false;             ///< its B would pass more often than that of the others
 };
 
 class Needs {
@@ -40,9 +44,12 @@ class Needs {
     }
     const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
                        (pipeline_.heads != 0 && level < 2);
-    need.sums = std::max(pipeline_.row_tile, 1U) * (whole ? row : machine_.array.cols);
+    const std::uint64_t tile =
+        std::uint64_t{pipeline_.row_tile} * (level == 0 ? pipeline_.strips : 1);
+    need.sums = std::max(tile, std::uint64_t{1}) * (whole ? row : machine_.array.cols);
     const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
-    const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
+    const std::uint64_t rows = tile != 0 ? tile : kRows;
+    need.comes_first = pipeline_.strips > 1 && level == 1;
     need.wanted = parameters +
                   (on_chip(group.matmul()->b) ? 0 : aligned(operand_b_bytes(group, machine_))) +
                   (on_chip(group.a) ? 0 : kSlots * aligned(rows * depth));
@@ -72,10 +79,14 @@ std::vector<std::uint64_t> split(std::uint64_t bytes, const std::vector<Need>& n
     bytes -= std::min(needs[level].bytes, bytes);
     if (needs[level].wanted) products.push_back(level);
   }
-  std::sort(products.begin(), products.end(),
-            [&](std::size_t a, std::size_t b) { return *needs[a].wanted < *needs[b].wanted; });
+  std::sort(products.begin(), products.end(), [&](std::size_t a, std::size_t b) {
+    return std::make_pair(!needs[a].comes_first, *needs[a].wanted) <
+           std::make_pair(!needs[b].comes_first, *needs[b].wanted);
+  });
   for (std::size_t i = 0; i < products.size(); ++i) {
-    const std::uint64_t part = std::min(*needs[products[i]].wanted, bytes / (products.size() - i));
+    const std::uint64_t equal = bytes / (products.size() - i);
+    const std::uint64_t most = needs[products[i]].comes_first ? bytes - bytes / kLeft : equal;
+    const std::uint64_t part = std::min(*needs[products[i]].wanted, most);
     parts[products[i]] = part;
     bytes -= part;
   }
@@ -122,9 +133,13 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
   }
   Share next = whole;
   next.in_turns = true;
-  next.row_tile = pipeline.row_tile;
   next.sums_end = 0;
   for (std::uint32_t level = 0; level < levels; ++level) {
+    const bool in_strips = level == 0 && pipeline.strips > 1;
+    next.strip_rows = in_strips ? pipeline.row_tile : 0;
+    next.row_tile = in_strips
+                        ? std::min(pipeline.row_tile * pipeline.strips, groups[pipeline.first].m())
+                        : pipeline.row_tile;
     next.sums_begin = next.sums_end;
     next.sums_end += needs[level].sums + (needs[level].wanted ? sums_left / products : 0);
     next.stream_begin = by_level[level].stream_begin;

@@ -24,8 +24,35 @@ using test::Random;
 
 struct PipelineCounts {
   std::size_t mapped = 0, at_end = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
-  std::size_t ahead = 0, between = 0;
+  std::size_t ahead = 0, between = 0, strips = 0, strip_tiles = 0;
 };
+
+/// A tile of scores is multiplied as a whole, and leaves strip by strip; its operands are used in
+/// no other tile, so that keys pass once for all of its strips.
+void expect_strips(const test::PipelinedMapping& result, const Pipeline& pipeline,
+                   PipelineCounts& counts) {
+  if (pipeline.strips < 2) return;
+  const std::vector<hw::Command>& commands = result.mapping.program.commands;
+  for (std::size_t group = pipeline.first; group < pipeline.end(); group += 2) {
+    const std::uint32_t rows = result.mapping.program.operators[group].rows;
+    const std::uint32_t tile_rows = std::min(rows, pipeline.row_tile * pipeline.strips);
+    std::uint64_t multiplied = 0, left = 0;
+    for (const hw::Command& command : commands) {
+      if (command.op != group) continue;
+      if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+        EXPECT_TRUE(matmul->m == tile_rows || matmul->m == rows % tile_rows) << matmul->m;
+        if (!matmul->accumulate) multiplied += std::uint64_t{matmul->m} * matmul->n;
+      } else if (const auto* const move = command.as<hw::cmd::Move>()) {
+        EXPECT_LE(move->m, pipeline.row_tile);
+        left += move->m;
+      }
+    }
+    EXPECT_EQ(left, rows) << "each row once";
+    EXPECT_EQ(multiplied, std::uint64_t{rows} * result.mapping.program.operators[group].cols);
+    ++counts.strips;
+    counts.strip_tiles += rows > tile_rows ? 1 : 0;
+  }
+}
 
 /// Weights that reside are loaded once, before their product, between commands of other groups.
 void expect_loaded_once(const model::Graph& graph, const test::PipelinedMapping& result,
@@ -75,6 +102,7 @@ void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
       continue;
     }
     ++counts.rings;
+    expect_strips(result, pipeline, counts);
     const hw::Operator& scores = result.mapping.program.operators[pipeline.first];
     EXPECT_EQ(scores.place, hw::Operator::Place::kRing) << scores.name;
     if (pipeline.by_rows) ++counts.joined;
@@ -104,7 +132,13 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     // The loops of Gemmini know no pipelines, and a search takes most of the time of a mapping.
     machine.mapper.strategy = hw::MappingStrategy::kCost;
     // Sums of few rows, so that heads take several tiles.
-    if (random() % 2 != 0) machine.accumulator.kib = test::between(random, 1, 8);
+    if (random() % 2 != 0) {
+      machine.accumulator.kib = test::between(random, 1, 8);
+    } else if (seed % 2 == 0) {
+      // Rings of few rows, so that the accumulator holds several strips.
+      machine.scratchpad.kib = std::min(machine.scratchpad.kib, 8U);
+      machine.accumulator.kib = test::between(random, 8, 40);
+    }
     TilingChoice choice(machine);
     Residence residence;
     residence.two_sides = seed % 2 != 0;
@@ -138,6 +172,8 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
   EXPECT_GT(counts.passing, test::finds(30U));
   EXPECT_GT(counts.ahead, test::finds(20U));
   EXPECT_GT(counts.between, test::finds(1U));
+  EXPECT_GT(counts.strips, test::finds(8U));
+  EXPECT_GT(counts.strip_tiles, test::finds(5U));
 }
 
 }  // namespace

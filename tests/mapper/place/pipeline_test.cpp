@@ -23,6 +23,7 @@ using hw::DType;
 using test::GraphSketch;
 
 constexpr Pipelining kAttention{true, false}, kRowPipelines{false, true}, kBoth{true, true};
+constexpr Pipelining kStrips{true, false, 0, true};
 
 /// A graph and its groups, which a test may change.
 struct Sketch {
@@ -93,6 +94,39 @@ TEST(FindPipelines, RowTilesFitTheRingAndTheAccumulator) {
   EXPECT_EQ(sketch.pipelines(kAttention).front().row_tile, 1U);
   sketch.machine.array.rows = sketch.machine.array.cols = 128;
   EXPECT_EQ(sketch.levels(kAttention), "0,0,0,0") << "not even one row";
+}
+
+TEST(FindPipelines, TilesOfScoresHoldAsManyStripsAsTheAccumulatorHas) {
+  Sketch sketch(heads(2));
+  sketch.machine = hw::Machine{};
+  EXPECT_EQ(sketch.pipelines(kStrips), sketch.pipelines(kAttention)) << "all rows fit the ring";
+  // Two slots of 48 bytes a row in a quarter of the scratchpad.
+  sketch.machine.scratchpad.kib = 2;
+  Pipeline pipeline = sketch.pipelines(kStrips).front();
+  EXPECT_EQ(pipeline.row_tile, 5U);
+  EXPECT_EQ(pipeline.strips, 8U) << "all";
+  EXPECT_EQ(sketch.pipelines(kAttention).front().strips, 1U);
+  EXPECT_FALSE(pipeline == sketch.pipelines(kAttention).front());
+  // 1,024 sums, less 5 rows of 32 of a context, hold 3 strips of 5 rows of 48: 3, 3 and 2.
+  sketch.machine.accumulator.kib = 8;
+  pipeline = sketch.pipelines(kStrips).front();
+  EXPECT_EQ(pipeline.row_tile, 5U);
+  EXPECT_EQ(pipeline.strips, 3U);
+  // 512 hold one.
+  sketch.machine.accumulator.kib = 4;
+  EXPECT_EQ(sketch.pipelines(kStrips).front().strips, 1U);
+}
+
+TEST(FindPipelines, ScoresWithParametersLeaveAsAWhole) {
+  Sketch sketch(heads(2));
+  sketch.machine = hw::Machine{};
+  sketch.machine.scratchpad.kib = 2;
+  hw::Stage bias;
+  bias.op = hw::StageOp::kAdd;
+  bias.operand = hw::Operand::kChannel;
+  sketch.groups[2].chain.stages.insert(sketch.groups[2].chain.stages.begin(), bias);
+  ASSERT_NE(hw::parameter_words(sketch.groups[2].chain), 0U);
+  EXPECT_EQ(sketch.pipelines(kStrips).front().strips, 1U);
 }
 
 TEST(FindPipelines, NothingIsPipelinedWhereResultsLeaveTheChip) {

@@ -96,7 +96,11 @@ void expect_apart(const Pipeline& pipeline, const Placement& placement,
     EXPECT_LT(share.sums_begin, share.sums_end);
     EXPECT_LE(share.sums_end, sums);
     EXPECT_EQ(share.in_turns, !pipeline.is_single());
-    EXPECT_EQ(share.row_tile, pipeline.row_tile);
+    const bool in_strips = pipeline.strips > 1 && pipeline.levels[step - pipeline.first] == 0;
+    EXPECT_EQ(share.strip_rows, in_strips ? pipeline.row_tile : 0);
+    EXPECT_LE(share.row_tile, pipeline.row_tile * pipeline.strips);
+    EXPECT_GE(share.row_tile, pipeline.row_tile);
+    if (!in_strips) EXPECT_EQ(share.row_tile, pipeline.row_tile);
     for (std::size_t other = pipeline.first; other < step; ++other) {
       if (pipeline.levels[other - pipeline.first] == pipeline.levels[step - pipeline.first]) {
         continue;  // they do not run in turns

@@ -18,16 +18,19 @@
 /// Graphs mapped with pipelines that a test asks for, not with those that are expected to be best.
 namespace systole::test {
 
-inline constexpr std::array<mapper::Pipelining, 6> kAllPipelinings = {{{false, false, 0},
-                                                                       {true, false, 0},
-                                                                       {false, true, 0},
-                                                                       {true, true, 0},
-                                                                       {true, true, 2},
-                                                                       {true, true, 5}}};
+inline constexpr std::array<mapper::Pipelining, 8> kAllPipelinings = {{{false, false, 0, false},
+                                                                       {true, false, 0, false},
+                                                                       {true, false, 0, true},
+                                                                       {false, true, 0, false},
+                                                                       {true, true, 0, false},
+                                                                       {true, true, 0, true},
+                                                                       {true, true, 2, false},
+                                                                       {true, true, 5, false}}};
 
 inline std::string text_of(const mapper::Pipelining& allowed) {
   return "attention " + std::to_string(allowed.attention) + ", rows " +
-         std::to_string(allowed.rows) + ", joined " + std::to_string(allowed.joined);
+         std::to_string(allowed.rows) + ", joined " + std::to_string(allowed.joined) + ", strips " +
+         std::to_string(allowed.strips);
 }
 
 /// Levels by group, a comma between pipelines: "0,0101,012".
