@@ -27,6 +27,17 @@ std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t uni
   return sizes;
 }
 
+/// Depths of tiles, multiples of `unit` before those that are not.
+std::vector<std::uint32_t> cuts_of_k(std::uint32_t k, std::uint32_t unit, bool shallow) {
+  if (k == 0) return {0};
+  constexpr std::uint32_t kLeast = 32, kPieces = 4;
+  std::vector<std::uint32_t> cuts = balanced_cuts(k, unit);
+  for (std::uint32_t pieces = 2; shallow && pieces <= kPieces; pieces *= 2) {
+    if (unit / pieces >= kLeast && unit / pieces < k) cuts.push_back(unit / pieces);
+  }
+  return cuts;
+}
+
 /// Orders of the loops, operands that stay, room for results and for what comes in next: a bit
 /// each.
 constexpr unsigned kVariants = 64;
@@ -187,8 +198,11 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   const bool is_gemmini = machine.mapper.strategy == hw::MappingStrategy::kGemmini;
   Few by_sweeps(is_gemmini ? 0 : wanted.by_sweeps, &Tiling::cycles);
   const auto sweeps_limit = [&] { return std::min(by_sweeps.limit(), best.worst()); };
-  const auto k_cuts = problem.k == 0 ? std::vector<std::uint32_t>{0}
-                                     : balanced_cuts(problem.k, k_unit(problem, machine));
+  // Where the scratchpad is small for the array, tiles of a half or a quarter of its rows leave
+  // room for larger C tiles, which load less. What the array loses by them a replay knows best.
+  Few shallow(is_gemmini ? 0 : wanted.shallow, &Tiling::cycles);
+  const std::uint32_t unit = problem.k == 0 ? 1 : k_unit(problem, machine);
+  const auto k_cuts = cuts_of_k(problem.k, unit, wanted.shallow != 0);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
   const auto m_cuts = problem.row_tile == 0 ? balanced_cuts(problem.m, 1)
                                             : std::vector<std::uint32_t>{problem.row_tile};
@@ -213,6 +227,15 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           const std::uint64_t array_cycles = cost.array_cycles(t);
           if (static_cast<double>(array_cycles) > best.worst()) continue;
           const TilingCost::Shape shape = cost.shape(t, array_cycles);
+          if (t.k < unit && t.k < problem.k) {
+            for (const std::uint8_t variant : variants_of(t, parts, cost)) {
+              set_variant(t, variant);
+              if (shape.loading.least_of(t) > std::min(shallow.limit(), best.worst())) continue;
+              if (cost.least_of(t, shape).cycles > shallow.limit()) continue;
+              if (cost.evaluate_if_fits(t, shape)) shallow.add(t);
+            }
+            continue;
+          }
           if (shape.loading.least > std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
               shape.cautious.least > cautious.limit()) {
             continue;
@@ -250,6 +273,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   by_parts.append_to(all);
   // Where the fastest loads no more, there is nothing to find on chip.
   if (!all.empty()) by_sweeps.append_to(all, all.front().load_bytes);
+  if (!all.empty()) shallow.append_to(all, all.front().load_bytes);
   return all;
 }
 

@@ -152,17 +152,17 @@ TEST(CostTilings, FewerAreTheFirstOfMore) {
   std::size_t found = 0, cautious = 0;
   for (int round = 0; round < 100; ++round) {
     const TilingProblem problem = any_problem(random);
-    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0, 0});
-    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0, 0});
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0, 0, 0});
+    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0, 0, 0});
     for (const std::size_t most : {std::size_t{1}, std::size_t{3}, Wanted{}.best}) {
-      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0, 0});
+      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0, 0, 0});
       ASSERT_EQ(some.size(), std::min(most, all.size())) << round;
       for (std::size_t i = 0; i < some.size(); ++i) {
         EXPECT_TRUE(same_tiles(some[i], all[i])) << round << ": " << i << " of " << most;
       }
       found += some.size();
       // Nothing is missed that is best with half of the reads in flight, either.
-      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0, 0});
+      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0, 0, 0});
       const auto least = [](const std::vector<Tiling>& of) {
         std::uint64_t cycles = std::numeric_limits<std::uint64_t>::max();
         for (const Tiling& t : of) cycles = std::min(cycles, t.cautious_cycles);
@@ -179,6 +179,34 @@ TEST(CostTilings, FewerAreTheFirstOfMore) {
   }
   EXPECT_GT(found, 500U);
   EXPECT_GT(cautious, 50U);
+}
+
+// Tiles less deep than the array are offered beside the others, which stay what they are.
+TEST(CostTilings, ShallowOnesAreMoreAndLoadLess) {
+  std::mt19937_64 random(3);
+  hw::Machine machine;
+  machine.preop.lanes = 16;
+  machine.array.rows = machine.array.cols = 128;
+  std::size_t shallow = 0;
+  for (int round = 0; round < 200; ++round) {
+    const TilingProblem problem = any_problem(random);
+    Wanted without;
+    without.shallow = 0;
+    const std::vector<Tiling> few = cost_tilings(machine, problem, without);
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {});
+    ASSERT_GE(all.size(), few.size());
+    ASSERT_LE(all.size(), few.size() + Wanted{}.shallow);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i < few.size()) {
+        EXPECT_TRUE(same_tiles(all[i], few[i])) << round << ": " << i;
+        continue;
+      }
+      EXPECT_TRUE(all[i].k == 32 || all[i].k == 64) << round << ": " << all[i].k;
+      EXPECT_LT(all[i].load_bytes, all.front().load_bytes);
+      ++shallow;
+    }
+  }
+  EXPECT_GT(shallow, 20U);
 }
 
 }  // namespace
