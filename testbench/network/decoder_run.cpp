@@ -211,11 +211,29 @@ SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>
 const mapper::Mapping& SteppedRun::step(std::size_t inference) {
   if (!own_nodes_.empty()) graph_.nodes = std::exchange(own_nodes_, {});
   move_(graph_, inference);
-  current_ = mapper_.map(graph_, false, std::move(current_));
+  const bool begun = ahead_ && ahead_->mapping.valid();
+  if (begun) ahead_->mapping.wait();
+  if (begun && ahead_->inference == inference) {
+    mapper::Mapping mapping = ahead_->mapping.get();
+    ahead_->room = std::exchange(current_, std::move(mapping));
+  } else {
+    if (begun) ahead_->mapping = {};
+    current_ = mapper_.map(graph_, false, std::move(current_));
+  }
+  if (ahead_ && inference + 1 < inputs_.size()) begin_ahead(inference + 1);
   return current_;
 }
 
+void SteppedRun::begin_ahead(std::size_t inference) {
+  ahead_->inference = inference;
+  ahead_->mapping = std::async(std::launch::async, [this, inference] {
+    move_(ahead_->graph, inference);
+    return mapper_.map(ahead_->graph, false, std::move(ahead_->room));
+  });
+}
+
 const mapper::Mapping& SteppedRun::between(std::vector<model::Node> nodes) {
+  if (ahead_ && ahead_->mapping.valid()) ahead_->mapping.wait();
   if (own_nodes_.empty()) own_nodes_ = std::move(graph_.nodes);
   graph_.nodes = std::move(nodes);
   current_ = mapper_.map_between(graph_);

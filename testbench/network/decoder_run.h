@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
+#include <optional>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -63,6 +65,12 @@ class SteppedRun {
   /// inference. Throws InputError as map_graph() does.
   SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>> inputs, Move move,
              const hw::Machine& machine);
+  SteppedRun(const SteppedRun&) = delete;  // a thread may work on it
+  SteppedRun& operator=(const SteppedRun&) = delete;
+
+  /// From now on each call of step() has the inference after it mapped on a thread of its own: its
+  /// mapping depends on no values. Mappings are the same.
+  void map_ahead() { ahead_.emplace(Ahead{graph_, {}, 0, {}}); }
 
   /// As of the last call of step(), at first of the first inference.
   [[nodiscard]] const model::Graph& graph() const { return graph_; }
@@ -92,6 +100,16 @@ class SteppedRun {
   mapper::StepMapper mapper_;
   mapper::Mapping first_, current_;
   std::uint64_t macs_ = 0;
+  /// The inference that is mapped ahead. Its thread alone uses the mapper while it runs, so that it
+  /// is the last member: it ends before the others go.
+  struct Ahead {
+    model::Graph graph;
+    mapper::Mapping room;  ///< one that is not needed any more
+    std::size_t inference = 0;
+    std::future<mapper::Mapping> mapping;
+  };
+  void begin_ahead(std::size_t inference);
+  std::optional<Ahead> ahead_;
 };
 
 /// Every step has its own program; weights and caches stay where they are.

@@ -235,8 +235,9 @@ void RunSubject::take_padding(std::vector<std::size_t> valid, const hw::Machine&
       machine);
 }
 
-std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step() const {
+std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step(unsigned threads) const {
   if (steps() == nullptr) return {};
+  if (threads > 1) steps()->map_ahead();
   return [steps = steps()](std::size_t inference) -> const mapper::Mapping& {
     return steps->step(inference);
   };

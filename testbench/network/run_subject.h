@@ -55,8 +55,10 @@ class RunSubject {
   [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
     return steps() != nullptr ? steps()->inputs() : inputs_;
   }
-  /// SimulationOptions::next_step: of tokens one by one, and of texts with padding.
-  [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
+  /// SimulationOptions::next_step: of tokens one by one, and of texts with padding. With several
+  /// `threads` each is mapped while the one before it is simulated.
+  [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step(
+      unsigned threads = 1) const;
   /// Moves graph() to an inference without mapping it; empty: it is the same for all.
   [[nodiscard]] std::function<void(std::size_t inference)> move() const;
   /// Tokens that are cached before the first step; nothing unless tokens go one by one.

@@ -219,7 +219,7 @@ int run_network(const RunOptions& options) {
                            machine);
   check_recordings(options, subject);
   SimulationOptions simulation;
-  simulation.next_step = subject.next_step();
+  simulation.next_step = subject.next_step(options.threads);
   if (!options.gates.empty() && simulation.next_step) {
     throw hw::InputError(
         "--rtl core: runs one program for all inputs, expected no --decode, and texts of one "

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "hw/description/machine_file.h"
 #include "model/graph/elements.h"
 #include "model/graph/reference.h"
@@ -82,6 +84,51 @@ TEST(DecodeRun, EveryStepComputesWhatItShouldOnEveryMachine) {
     EXPECT_GT(run["checked_operators"], 7 * 20);
     EXPECT_EQ(run["decode"]["past"], 30);
   }
+}
+
+/// What a step is mapped to.
+std::pair<std::uint64_t, std::vector<std::uint8_t>> mapped(const mapper::Mapping& mapping) {
+  return {mapping.expected_cycles, mapping.image.back().bytes};
+}
+
+TEST(DecodeRun, StepsMappedAheadAreTheSame) {
+  for (const char* name : {"tiny", "transformer"}) {
+    const hw::Machine machine = hw::find_machine(name);
+    SizeOptions options = small_size(6);
+    options.decode = true;
+    options.past = 40;
+    DecoderRun one(seeded_work(network_size("gpt2", options), machine, true), machine);
+    DecoderRun ahead(seeded_work(network_size("gpt2", options), machine, true), machine);
+    ahead.map_ahead();
+    // In order, the last one again, one that was not expected, and from the begin on.
+    for (const std::size_t step : {0U, 1U, 2U, 3U, 4U, 5U, 5U, 2U, 0U, 1U}) {
+      SCOPED_TRACE(std::string(name) + ", step " + std::to_string(step));
+      EXPECT_EQ(mapped(ahead.step(step)), mapped(one.step(step)));
+      EXPECT_EQ(mapped(ahead.latest()), mapped(one.latest()));
+      EXPECT_EQ(ahead.graph().nodes.size(), one.graph().nodes.size());
+    }
+  }
+}
+
+TEST(DecodeRun, AStepThatCannotBeMappedFailsWhenItsTurnComes) {
+  const hw::Machine machine = hw::find_machine("tiny");
+  SizeOptions options = small_size(4);
+  options.decode = true;
+  DecoderWork work = seeded_work(network_size("gpt2", options), machine, true);
+  bool fails = false;
+  work.move = [&fails](model::Graph& graph, std::uint32_t token) {
+    if (fails && token == 2) throw hw::InputError("token 2");
+    model::move_to_token(graph, token);
+  };
+  DecoderRun run(std::move(work), machine);
+  run.map_ahead();
+  run.step(0);
+  fails = true;
+  EXPECT_NO_THROW(run.step(1));
+  EXPECT_THROW(run.step(2), hw::InputError);
+  EXPECT_NO_THROW(run.step(3)) << "what was mapped in vain is forgotten";
+  fails = false;
+  EXPECT_NO_THROW(run.step(2));
 }
 
 TEST(DecodeRun, TimingAloneHasTheSameCycles) {
