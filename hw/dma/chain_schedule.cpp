@@ -18,17 +18,17 @@ ChainSchedule::ChainSchedule(const ProgramHeader& header, std::size_t slots, std
     : header_(header),
       record_bytes_(std::min<std::uint64_t>(header.chain_bytes,
                                             kRecordWord * (1 + stages * kMicrocodeWords))),
-      held_(slots) {}
+      slots_(slots) {}
 
 std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint32_t> chain,
                                    std::optional<std::uint32_t> operand, std::uint64_t arrival,
-                                   std::uint64_t next, std::uint64_t unused) {
+                                   std::uint64_t next) {
   std::uint64_t looked = std::max(look_, arrival);
   std::uint64_t ready = next;
-  if (chain && held_[*chain % held_.size()] != chain) {
-    std::optional<std::uint32_t>& slot = held_[*chain % held_.size()];
-    const std::uint64_t seen = slot ? std::max({looked, next, unused}) : looked;
-    slot = chain;
+  if (chain && slot_of(*chain).held != chain) {
+    Slot& slot = slot_of(*chain);
+    const std::uint64_t seen = std::max(looked, slot.unused);
+    slot.held = chain;
     const std::uint64_t there = fetch.record(header_.chain(*chain), record_bytes_, seen + 1);
     const std::uint64_t leaves = std::max(there, left_);
     left_ = leaves + record_bytes_ / kRecordWord + kRecordCycles;
@@ -42,6 +42,11 @@ std::uint64_t ChainSchedule::ready(FetchSchedule& fetch, std::optional<std::uint
   look_ = looked + 1;
   fetch.is_looked(look_);
   return ready;
+}
+
+void ChainSchedule::is_used(std::uint32_t chain, std::uint64_t completed) {
+  std::uint64_t& unused = slot_of(chain).unused;
+  unused = std::max(unused, completed);
 }
 
 }  // namespace systole::hw

@@ -5,7 +5,7 @@
 //
 // It looks at one command a cycle of those that have arrived, ahead of dispatch, and waits at one whose
 // chain it has to bring. Chain i has slot i modulo ChainSlots. One that takes the slot of another waits
-// until its command is the next one and no command in flight uses a chain. A record is collected whole,
+// until all commands before it that name that one are complete. A record is collected whole,
 // since its beats may come in any order, and then leaves a 64-bit word a cycle
 // (hw/program/program_image.h), while the next one may arrive. What is beyond the longest chain that
 // the core can hold is not read. Entries wait, in the order of their commands, until these go out.
@@ -19,6 +19,7 @@ module systole_chain_fetch #(
   parameter  int unsigned LocalWidth  = 10,    // see systole_command_fetch
   parameter  int unsigned AddrWidth   = 40,
   parameter  int unsigned Commands    = 8,     // that can wait between looking and dispatch
+  parameter  int unsigned StoreQueue  = 2,     // commands in flight that name a chain
   localparam int unsigned SlotBits    = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth   = 8 * DataBytes,
   localparam int unsigned LaneBits    = $clog2(DataBytes),
@@ -35,7 +36,6 @@ module systole_chain_fetch #(
   input  logic                  look_names_i,    // it names a chain
   input  logic [15:0]           look_chain_i,
   input  logic [31:0]           look_operands_i,
-  input  logic                  unused_i,        // no command in flight uses one
 
   // the next command
   input  logic                  valid_i,
@@ -46,6 +46,8 @@ module systole_chain_fetch #(
   output logic [63:0]           tensor_o,        // its second tensor, if the chain has one
   output logic [31:0]           tensor_pitch_o,
   input  logic                  take_i,          // it goes out
+  input  logic [StoreQueue-1:0] entry_i,         // to that entry, if it names one
+  input  logic [StoreQueue-1:0] completed_i,     // the commands of these entries are complete
   output logic                  fault_o,         // there is no such chain or entry, and it wants it
 
   // of the header: hw::ProgramHeader
@@ -116,6 +118,8 @@ module systole_chain_fetch #(
   logic [PlaceBits:0]   in_q, out_q;            // of entries; both the same: none waits
   logic                 arriving_q;             // which record arrives; the other one leaves
   logic [LocalWidth-1:0] chain_bytes;           // of a record, as far as it is read
+  logic [ChainSlots-1:0] waits;                 // for a command that was looked at and has not gone out
+  logic [StoreQueue-1:0] flying_q, flying;      // commands in flight that name a chain; look_slot's
 
   // ---------------------------------------------------------------- which record, and where
   // Sections begin at multiples of 64 bytes.
@@ -144,7 +148,7 @@ module systole_chain_fetch #(
   assign two          = look_names_i && (leaves ? leaving_two : two_q[look_slot]);
   assign look_ready_o = state_q == Idle && looked && (!two || there_q);
   assign possible     = 32'(look_chain_i) < chains_i && chain_bytes_i[2:0] == '0 && chain_bytes_i != '0;
-  assign free         = (!used_q[look_slot] && !leaving) || (look_next_i && unused_i);
+  assign free         = !waits[look_slot] && flying == '0;
   assign wanted       = look_valid_i && !looked && state_q == Idle;
   assign entry_wanted   = look_valid_i && looked && two && !there_q && state_q == Idle;
   assign entry_possible = look_operands_i < operands_i;
@@ -167,6 +171,37 @@ module systole_chain_fetch #(
       slot_q     <= look_slot;
       operands_q <= look_operands_i;
       entry_q    <= entry_wanted;
+    end
+  end
+
+  // ---------------------------------------------------------------- who needs what is in a slot
+  for (genvar s = 0; s < ChainSlots; s++) begin : gen_slot
+    logic               comes, goes;
+    logic [PlaceBits:0] waiting_q;               // such commands
+    assign comes    = look_valid_i && look_ready_o && look_names_i && look_slot == SlotBits'(s);
+    assign goes     = take_i && names_i && slot_o == SlotBits'(s);
+    assign waits[s] = waiting_q != '0;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        waiting_q <= '0;
+      end else begin
+        waiting_q <= waiting_q + (PlaceBits+1)'(comes) - (PlaceBits+1)'(goes);
+      end
+    end
+    `SYSTOLE_ASSERT(LookedAtFirst_A, goes |-> (comes || waits[s]))
+  end
+  for (genvar e = 0; e < StoreQueue; e++) begin : gen_flying
+    logic [SlotBits-1:0] flying_slot_q;
+    assign flying[e] = flying_q[e] && flying_slot_q == look_slot;
+    always_ff @(posedge clk_i) begin
+      if (entry_i[e]) flying_slot_q <= slot_o;
+    end
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      flying_q <= '0;
+    end else begin
+      flying_q <= (flying_q & ~completed_i) | entry_i;
     end
   end
 

@@ -77,7 +77,6 @@ module systole_program_reader #(
   logic [7:0]                    look_op;
   logic [15:0]                   look_chain;
   logic [31:0]                   look_operands;
-  logic [StoreQueue-1:0]         chained_q;     // commands in flight that use a chain
 
   systole_command_fetch #(
     .ChunkCommands(FetchCommands), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
@@ -120,9 +119,7 @@ module systole_program_reader #(
     if (!rst_ni) begin
       starting_q <= 1'b0;
       no_chain_q <= 1'b0;
-      chained_q  <= '0;
     end else begin
-      chained_q  <= (chained_q & ~completed_i) | entry_i;
       starting_q <= (start_i || starting_q) && !started;
       no_chain_q <= no_chain_q || no_chain;
     end
@@ -130,7 +127,7 @@ module systole_program_reader #(
 
   systole_chain_fetch #(
     .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(DataBytes), .LocalWidth(LocalBits),
-    .AddrWidth(AddrWidth), .Commands(2 * FetchCommands)
+    .AddrWidth(AddrWidth), .Commands(2 * FetchCommands), .StoreQueue(StoreQueue)
   ) u_chains (
     .clk_i, .rst_ni, .start_i,
     .look_valid_i   (look_valid && !stop_i),
@@ -139,7 +136,6 @@ module systole_program_reader #(
     .look_names_i   (names(look_op)),
     .look_chain_i   (look_chain),
     .look_operands_i(look_operands),
-    .unused_i       (chained_q == '0),
     .valid_i        (valid_o),
     .names_i        (names(command_o[7:0])),
     .chain_i        (command_o[32+:16]),
@@ -147,6 +143,7 @@ module systole_program_reader #(
     .slot_o         (chain_o),
     .tensor_o, .tensor_pitch_o,
     .take_i         (valid_o && ready_i),
+    .entry_i, .completed_i,
     .fault_o        (no_chain),
     .commands_i     (header[96+:32]),
     .operands_i     (header[128+:32]),

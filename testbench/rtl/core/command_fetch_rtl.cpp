@@ -115,7 +115,7 @@ FetchRun model_command_fetch(const FetchCase& test, const hw::ReadMemory& memory
   for (std::uint32_t i = 0; i < test.commands; ++i) {
     const std::uint64_t arrival = schedule.arrival(i);
     run.arrivals.push_back(std::max(out, arrival));
-    (void)looks.ready(schedule, std::nullopt, std::nullopt, arrival, run.arrivals.back(), 0);
+    (void)looks.ready(schedule, std::nullopt, std::nullopt, arrival, run.arrivals.back());
     out = run.arrivals.back() + test.waits[i] + 1;
     schedule.is_out(i, out);
   }

@@ -213,8 +213,7 @@ class CorePasses {
     };
     hw::ReadPort loads(port_, memory_of_loads);
     hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
-    std::uint64_t out = 0;     // cycle from which the next command can follow
-    std::uint64_t unused = 0;  // cycle with which no command in flight uses a chain
+    std::uint64_t out = 0;  // cycle from which the next command can follow
     fetch.start(0);
     std::size_t matmul = 0, store = 0;
     std::uint64_t end = 0;
@@ -226,7 +225,7 @@ class CorePasses {
       const hw::DispatchTimes at = schedule.next(
           unit, hw::ranges_of(command, test_.program),
           chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
-                       second_operand(command), arrival, std::max(out, arrival), unused));
+                       second_operand(command), arrival, std::max(out, arrival)));
       fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, 0, 0, at.readable};
       const std::uint64_t before = last.run.commands[i].started;
@@ -242,7 +241,7 @@ class CorePasses {
         run_unit(next.folds.times.at(matmul++));
       } else if (unit == hw::Unit::kStore) {
         run_unit(next.stores.times.at(store++));
-        unused = std::max(unused, times.completed);
+        chains.is_used(result->chain.chain, times.completed);
       } else {
         const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
         times.completed = read.completed;

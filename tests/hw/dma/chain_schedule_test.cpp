@@ -37,15 +37,19 @@ TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
   ChainSchedule chains(header, 4, 2);
   const std::uint64_t words = 10;
   const auto from = [&](std::uint64_t seen) { return seen + 1 + kWay + words + 3; };
-  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, kWay, 0), from(kWay));
-  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 100, 500), 100U) << "it is there";
-  EXPECT_EQ(chains.ready(fetch, 2, std::nullopt, kWay, 200, 500), 200U)
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, kWay), from(kWay));
+  chains.is_used(1, 500);
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 100), 100U) << "it is there";
+  chains.is_used(1, 400);
+  EXPECT_EQ(chains.ready(fetch, 2, std::nullopt, kWay, 200), 200U)
       << "an empty slot: it came before";
-  EXPECT_EQ(chains.ready(fetch, 5, std::nullopt, kWay, 300, 500), from(500))
-      << "a command in flight has that of chain 1";
-  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 600, 500), from(600))
-      << "it has been replaced";
-  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 700, 500), 700U);
+  chains.is_used(2, 900);
+  EXPECT_EQ(chains.ready(fetch, 5, std::nullopt, kWay, 300), from(500))
+      << "chain 1 is in use until then";
+  chains.is_used(5, 510);
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, 700), 700U)
+      << "it has been replaced, and comes ahead of its command";
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 700), 700U);
   ASSERT_EQ(fetch.requests().size(), 5U);
   const std::uint32_t read[] = {1, 2, 5, 1};
   for (std::size_t i = 0; i < 4; ++i) {
@@ -54,13 +58,15 @@ TEST(ChainSchedule, ReadsAChainThatIsNotHeld) {
   }
   const std::uint64_t there = kWay + 1 + kWay;
   EXPECT_EQ(fetch.requests()[2].issued, there + 4) << "two are looked at after it, then it asks";
+  EXPECT_EQ(fetch.requests()[3].issued, 501U) << "whatever uses chain 2";
+  EXPECT_EQ(fetch.requests()[4].issued, 501 + kWay + 3) << "chain 5 is not in use";
 }
 
 TEST(ChainSchedule, LeavesOutWhatACoreCannotHold) {
   FetchSchedule fetch(one_request_a_run(), quick_memory(), 2, 0, 2);
   fetch.start(0);
   ChainSchedule chains(header_with(2, 1, 8 + 72 * 40), 4, 2);
-  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), kWay + 1 + kWay + 19 + 3);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay), kWay + 1 + kWay + 19 + 3);
   EXPECT_EQ(fetch.requests()[1].bytes, 8U + 72 * 2);
 }
 
@@ -71,8 +77,8 @@ TEST(ChainSchedule, LetsOneRecordLeaveWhileTheNextOneArrives) {
   ASSERT_EQ(fetch.arrival(1), kWay);
   ChainSchedule chains(header_with(2, 2, 8 + 72 * 4), 4, 4);
   const std::uint64_t there = kWay + 1 + kWay, left = there + 37 + 3;
-  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), left);
-  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, left + 1, 0), left + 37 + 3);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay), left);
+  EXPECT_EQ(chains.ready(fetch, 1, std::nullopt, kWay, left + 1), left + 37 + 3);
   EXPECT_EQ(fetch.requests()[2].issued, there + 3);
 }
 
@@ -86,11 +92,10 @@ TEST(ChainSchedule, ReadsTheEntryOfASecondTensor) {
   ASSERT_EQ(fetch.arrival(3), kWay);
   ChainSchedule chains(header, 4, 2);
   const std::uint64_t there = kWay + 1 + kWay, left = there + 10 + 3;
-  EXPECT_EQ(chains.ready(fetch, 0, 5, kWay, kWay, 0), there + 2 + kWay + 1)
-      << "later than its chain";
+  EXPECT_EQ(chains.ready(fetch, 0, 5, kWay, kWay), there + 2 + kWay + 1) << "later than its chain";
   const std::uint64_t looked = there + 2 + kWay + 1;
-  EXPECT_EQ(chains.ready(fetch, 0, 8, kWay, left, 0), looked + 2 + kWay + 1);
-  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, 300, 0), 300U);
+  EXPECT_EQ(chains.ready(fetch, 0, 8, kWay, left), looked + 2 + kWay + 1);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, 300), 300U);
   ASSERT_EQ(fetch.requests().size(), 4U);
   EXPECT_EQ(fetch.requests()[2].address, header.operand(5));
   EXPECT_EQ(fetch.requests()[2].bytes, kOperandTileBytes);
@@ -106,8 +111,8 @@ TEST(ChainSchedule, SharesThePortWithTheCommands) {
   ASSERT_EQ(fetch.arrival(0), kWay);
   ChainSchedule chains(header_with(4, 1, 80), 4, 2);
   const std::uint64_t there = kWay + 1 + kWay;
-  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay, 0), there + 10 + 3);
-  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 100, 0), 100U);
+  EXPECT_EQ(chains.ready(fetch, 0, std::nullopt, kWay, kWay), there + 10 + 3);
+  EXPECT_EQ(chains.ready(fetch, std::nullopt, std::nullopt, kWay, 100), 100U);
   EXPECT_EQ(fetch.arrival(2), there + 3 + kWay);
   ASSERT_EQ(fetch.requests().size(), 3U);
   EXPECT_EQ(fetch.requests()[1].issued, kWay + 1) << "the record";
