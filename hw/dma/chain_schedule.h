@@ -37,14 +37,14 @@ class ChainSchedule {
   void is_used(std::uint32_t chain, std::uint64_t completed);
 
  private:
-  const ProgramHeader header_;
-  const std::uint64_t record_bytes_;
   struct Slot {
     std::optional<std::uint32_t> held;
     std::uint64_t unused = 0;  ///< cycle with which the commands so far that name it are complete
   };
   [[nodiscard]] Slot& slot_of(std::uint32_t chain) { return slots_[chain % slots_.size()]; }
 
+  const ProgramHeader header_;
+  const std::uint64_t record_bytes_;
   std::vector<Slot> slots_;
   std::uint64_t look_ = 0;  ///< cycle from which the next command can be looked at
   std::uint64_t left_ = 0;  ///< cycle with which the last record has left its buffer
