@@ -209,15 +209,16 @@ SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>
 }
 
 const mapper::Mapping& SteppedRun::step(std::size_t inference) {
+  // Taken out whatever follows: what was mapped in vain, or failed to, must not come back later.
+  std::future<mapper::Mapping> begun;
+  if (ahead_) begun = std::move(ahead_->mapping);
+  if (begun.valid()) begun.wait();
   if (!own_nodes_.empty()) graph_.nodes = std::exchange(own_nodes_, {});
   move_(graph_, inference);
-  const bool begun = ahead_ && ahead_->mapping.valid();
-  if (begun) ahead_->mapping.wait();
-  if (begun && ahead_->inference == inference) {
-    mapper::Mapping mapping = ahead_->mapping.get();
+  if (begun.valid() && ahead_->inference == inference) {
+    mapper::Mapping mapping = begun.get();
     ahead_->room = std::exchange(current_, std::move(mapping));
   } else {
-    if (begun) ahead_->mapping = {};
     current_ = mapper_.map(graph_, false, std::move(current_));
   }
   if (ahead_ && inference + 1 < inputs_.size()) begin_ahead(inference + 1);
