@@ -60,7 +60,7 @@ void Emitter::emit_loops(const TiledGroup& group) {
 void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups,
                          std::size_t most) {
   const std::size_t first = to_.program.commands.size();
-  Works works;
+  Works works{groups};
   works.groups.reserve(groups.size());
   std::vector<std::vector<Tile>> tiles;
   StripTiles strips;
@@ -95,19 +95,20 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
     const Tile& tile = tiles[turn.group][turn.tile];
     level = works.groups[turn.group].level;
     if (groups[turn.group].share.strip_rows != 0) {
-      emit_strip(tile, strips, groups, works);
+      emit_strip(tile, strips, works);
     } else {
-      emit_tile(tile, with_slots(turn.group, groups, works));
+      emit_tile(tile, with_slots(turn.group, works));
     }
     load_ahead(ahead);
   }
   turns_ = {turns_[level]};
 }
 
-Emitter::Work& Emitter::with_slots(std::size_t group, const std::vector<TiledGroup>& groups,
-                                   Works& works) const {
+Emitter::Work& Emitter::with_slots(std::size_t group, Works& works) const {
   Work& work = works.groups[group];
-  if (std::exchange(works.last_of[work.level], group) != group) place_slots(groups[group], work);
+  if (std::exchange(works.last_of[work.level], group) != group) {
+    place_slots(works.tiled[group], work);
+  }
   return work;
 }
 
@@ -181,28 +182,45 @@ std::vector<Tile> Emitter::strips_of(const std::vector<Tile>& tiles, std::uint32
   return strips;
 }
 
+template <typename Visit>
+void Emitter::for_products(const Tile& tile, Work& work, const Visit& visit) {
+  const std::uint32_t n = work.tiling->n;
+  // Those of some columns along k, in the order of the next sweep.
+  const auto sweep = [&](std::uint32_t first_col, std::uint32_t end_col) {
+    const std::uint32_t tiles = narrow(ceil_div(work.group().k(), work.tiling->k));
+    for (std::uint32_t i = 0; i < tiles; ++i) {
+      const std::uint32_t depth = work.backwards ? tiles - 1 - i : i;
+      for (std::uint32_t col = first_col; col < end_col; col += n) {
+        visit(Product{col, depth * work.tiling->k, i == 0, i + 1 == tiles});
+      }
+    }
+    if (work.tiling->back_and_forth) work.backwards = !work.backwards;
+  };
+  if (work.tiling->k_outer) return sweep(0, tile.cols);
+  for (std::uint32_t col = 0; col < tile.cols; col += n) sweep(col, col + n);
+}
+
 void Emitter::emit_tile(const Tile& tile, Work& work) {
   const std::vector<hw::LocalTile> c = take_sums(tile, work);
   if (work.group().matmul() != nullptr) {
-    for (const Product& product : products_of(tile, work)) multiply(tile, c, product, work);
+    for_products(tile, work, [&](const Product& product) { multiply(tile, c, product, work); });
   } else {
     emit_accumulator_load(tile, c.front(), work);
   }
   if (work.parts == 0) emit_results(tile, c.front(), tile, work);
 }
 
-void Emitter::emit_strip(const Tile& strip, StripTiles& all, const std::vector<TiledGroup>& groups,
-                         Works& works) {
+void Emitter::emit_strip(const Tile& strip, StripTiles& all, Works& works) {
   const auto advance = [&](StripTile& next, std::uint64_t rows, std::uint64_t of) {
     if (next.products.empty()) {
       Work& work = works.groups[next.group];
       next.c = take_sums(next.tile, work);
-      next.products = products_of(next.tile, work);
+      for_products(next.tile, work,
+                   [&](const Product& product) { next.products.push_back(product); });
     }
     const std::size_t due = ceil_div(next.products.size() * rows, of);
     while (next.done < due) {
-      multiply(next.tile, next.c, next.products[next.done++],
-               with_slots(next.group, groups, works));
+      multiply(next.tile, next.c, next.products[next.done++], with_slots(next.group, works));
     }
   };
   StripTile& now = all.tiles[all.left];
@@ -258,35 +276,6 @@ bool Emitter::load_weights(Work& work) {
     }
   }
   return true;
-}
-
-std::vector<Emitter::Product> Emitter::products_of(const Tile& tile, Work& work) {
-  const std::uint32_t n = work.tiling->n,
-                      tiles = narrow(ceil_div(work.group().k(), work.tiling->k));
-  std::vector<Product> products;
-  products.reserve(ceil_div(tile.cols, n) * tiles);
-  // Calls visit(k0, first, last) for the tiles along k, in the order of the next sweep.
-  const auto sweep = [&](const auto& visit) {
-    for (std::uint32_t i = 0; i < tiles; ++i) {
-      const std::uint32_t depth = work.backwards ? tiles - 1 - i : i;
-      visit(depth * work.tiling->k, i == 0, i + 1 == tiles);
-    }
-    if (work.tiling->back_and_forth) work.backwards = !work.backwards;
-  };
-  if (work.tiling->k_outer) {
-    sweep([&](std::uint32_t k0, bool first, bool last) {
-      for (std::uint32_t col = 0; col < tile.cols; col += n) {
-        products.push_back({col, k0, first, last});
-      }
-    });
-  } else {
-    for (std::uint32_t col = 0; col < tile.cols; col += n) {
-      sweep([&](std::uint32_t k0, bool first, bool last) {
-        products.push_back({col, k0, first, last});
-      });
-    }
-  }
-  return products;
 }
 
 void Emitter::multiply(const Tile& tile, const std::vector<hw::LocalTile>& c,

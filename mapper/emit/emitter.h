@@ -70,12 +70,13 @@ class Emitter {
 
   /// The groups of a pipeline, and which of them has the slots, by level.
   struct Works {
-    std::vector<Work> groups;
-    std::vector<std::size_t> last_of;
+    const std::vector<TiledGroup>& tiled;
+    std::vector<Work> groups{};
+    std::vector<std::size_t> last_of{};
   };
   /// A group whose slots are its own: those of a level use the same ones, and what another group
   /// has loaded there since is lost.
-  Work& with_slots(std::size_t group, const std::vector<TiledGroup>& groups, Works& works) const;
+  Work& with_slots(std::size_t group, Works& works) const;
 
   /// Loads of weights of later groups that are written between the tiles of a pipeline, so many
   /// turns after each other.
@@ -102,7 +103,9 @@ class Emitter {
     std::uint32_t col, k0;
     bool is_first, is_last;  ///< of its sums
   };
-  [[nodiscard]] static std::vector<Product> products_of(const Tile& tile, Work& work);
+  /// Calls visit() for the products of a tile, in their order.
+  template <typename Visit>
+  static void for_products(const Tile& tile, Work& work, const Visit& visit);
   void multiply(const Tile& tile, const std::vector<hw::LocalTile>& c, const Product& product,
                 Work& work);
   /// A C tile whose results leave in strips. Its products are written between the strips of the
@@ -119,8 +122,7 @@ class Emitter {
     std::vector<StripTile> tiles;
     std::size_t left = 0;
   };
-  void emit_strip(const Tile& strip, StripTiles& all, const std::vector<TiledGroup>& groups,
-                  Works& works);
+  void emit_strip(const Tile& strip, StripTiles& all, Works& works);
   /// Loads all of B if it stays and has not been loaded; whether it did.
   bool load_weights(Work& work);
   /// The places of a C tile, one for each n of its columns.

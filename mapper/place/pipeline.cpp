@@ -99,7 +99,7 @@ class PipelineFinder {
     if (!is_head(step)) return pipeline;
     const Group& scores = groups_[step];
     const std::uint64_t scores_cols = round_up(scores.n(), machine_.array.cols);
-    std::uint64_t context_cols = 0;
+    const std::uint64_t context_cols = round_up(groups_[step + 1].n(), machine_.array.cols);
     std::size_t heads = 0;
     for (std::size_t next = step; is_head(next); next += 2, ++heads) {
       const Group& other = groups_[next];
@@ -114,7 +114,6 @@ class PipelineFinder {
         }
       }
       if (!apart) break;
-      context_cols = round_up(groups_[next + 1].n(), machine_.array.cols);
       // What the next tile loads may be where these parameters are.
       in_strips =
           in_strips && hw::parameter_words(other.chain) == 0 && hw::is_row_wise(other.chain);

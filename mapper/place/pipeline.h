@@ -41,6 +41,10 @@ struct Pipeline {
     return first == other.first && levels == other.levels && row_tile == other.row_tile &&
            by_rows == other.by_rows && strips == other.strips;
   }
+  /// Rows of the C tiles of a level, of the last one perhaps fewer; 0: each group has its own.
+  [[nodiscard]] std::uint32_t tile_rows(std::uint32_t level) const {
+    return level == 0 ? row_tile * strips : row_tile;
+  }
   /// The first group of a level, counted from the pipeline's first.
   [[nodiscard]] std::size_t first_of(std::uint32_t level) const {
     return heads == 0 || level < 2 ? level : level + 2 * (heads - std::size_t{1});

@@ -44,8 +44,7 @@ class Needs {
     }
     const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
                        (pipeline_.heads != 0 && level < 2);
-    const std::uint64_t tile =
-        std::uint64_t{pipeline_.row_tile} * (level == 0 ? pipeline_.strips : 1);
+    const std::uint64_t tile = pipeline_.tile_rows(level);
     need.sums = std::max(tile, std::uint64_t{1}) * (whole ? row : machine_.array.cols);
     const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
     const std::uint64_t rows = tile != 0 ? tile : kRows;
@@ -135,11 +134,8 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
   next.in_turns = true;
   next.sums_end = 0;
   for (std::uint32_t level = 0; level < levels; ++level) {
-    const bool in_strips = level == 0 && pipeline.strips > 1;
-    next.strip_rows = in_strips ? pipeline.row_tile : 0;
-    next.row_tile = in_strips
-                        ? std::min(pipeline.row_tile * pipeline.strips, groups[pipeline.first].m())
-                        : pipeline.row_tile;
+    next.strip_rows = level == 0 && pipeline.strips > 1 ? pipeline.row_tile : 0;
+    next.row_tile = std::min(pipeline.tile_rows(level), groups[pipeline.first].m());
     next.sums_begin = next.sums_end;
     next.sums_end += needs[level].sums + (needs[level].wanted ? sums_left / products : 0);
     next.stream_begin = by_level[level].stream_begin;

@@ -200,9 +200,10 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   const auto sweeps_limit = [&] { return std::min(by_sweeps.limit(), best.worst()); };
   // Where the scratchpad is small for the array, tiles of a half or a quarter of its rows leave
   // room for larger C tiles, which load less. What the array loses by them a replay knows best.
-  Few shallow(is_gemmini ? 0 : wanted.shallow, &Tiling::cycles);
+  const std::size_t most_shallow = is_gemmini ? 0 : wanted.shallow;
+  Few shallow(most_shallow, &Tiling::cycles);
   const std::uint32_t unit = problem.k == 0 ? 1 : k_unit(problem, machine);
-  const auto k_cuts = cuts_of_k(problem.k, unit, wanted.shallow != 0);
+  const auto k_cuts = cuts_of_k(problem.k, unit, most_shallow != 0);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
   const auto m_cuts = problem.row_tile == 0 ? balanced_cuts(problem.m, 1)
                                             : std::vector<std::uint32_t>{problem.row_tile};
@@ -271,9 +272,11 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   std::vector<Tiling> all = best.all();
   cautious.append_to(all);
   by_parts.append_to(all);
+  if (all.empty()) return all;
   // Where the fastest loads no more, there is nothing to find on chip.
-  if (!all.empty()) by_sweeps.append_to(all, all.front().load_bytes);
-  if (!all.empty()) shallow.append_to(all, all.front().load_bytes);
+  const std::uint64_t limit = all.front().load_bytes;
+  by_sweeps.append_to(all, limit);
+  shallow.append_to(all, limit);
   return all;
 }
 

@@ -132,7 +132,7 @@ TEST(DecodeRun, AStepThatCannotBeMappedFailsWhenItsTurnComes) {
   fails = true;
   EXPECT_NO_THROW(run.step(1));
   EXPECT_THROW(run.step(2), hw::InputError);
-  EXPECT_NO_THROW(run.step(2)) << "an error is told once";
+  EXPECT_NO_THROW(run.step(2)) << "an error is reported once";
   EXPECT_NO_THROW(run.step(1));
   EXPECT_NO_THROW(run.step(3)) << "what was mapped in vain is forgotten";
   EXPECT_NO_THROW(run.step(2)) << "and does not come back";
