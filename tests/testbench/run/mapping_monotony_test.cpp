@@ -28,12 +28,16 @@ using test::Workload;
 
 // A doubling should cost nothing but what bench/mapping_bench tolerates, which has the whole grid.
 // Tilings are compared by a replay, which is a few percent off, other tiles meet other rows of the
-// DRAM, and not every way to run a graph is tried: base 1 finds one for vit65 that five of its
-// doublings miss (3.4 % at worst). Of all 312 doublings for vit65 thirteen cost over 1 %, 5.4 % at
+// DRAM, and not every choice is tried. Of all 312 doublings for vit65 nine cost over 1 %, 4.6 % at
 // worst.
+constexpr std::size_t kBases = 24;
+/// A base where the fastest way to run vit65 with more reads in the queue, more channels or more
+/// banks is slow with the usual tensors on chip: the doublings cost 11.3 % while its other
+/// residences were not drafted.
+constexpr std::size_t kAllWays = 22;
 constexpr double kTolerated = 0.01;
-constexpr double kWorstDoubling = 0.035;
-constexpr std::ptrdiff_t kMostOverTolerated = 5;
+constexpr double kWorstDoubling = 0.015;
+constexpr std::ptrdiff_t kMostOverTolerated = 1;
 // Of the step of a decoder, the worst is 3.0 % (twice the reads in flight, 8x8).
 constexpr double kWorstStep = 0.04;
 constexpr std::ptrdiff_t kMostStepsOver = 7;
@@ -64,12 +68,14 @@ model::Graph gpt2_step() {
   return model::make_decode_graph(layer, kTokens, "gpt2", 1.0);
 }
 
-/// Doublings of the grid's first `bases` machines that the network fits; `cycles` of a machine.
-template <typename Cycles>
-void add_doublings(const std::string& name, std::size_t bases, const Cycles& cycles_on,
+/// Doublings of the grid's machines that are wanted and that the network fits; `cycles` of a
+/// machine.
+template <typename Wanted, typename Cycles>
+void add_doublings(const std::string& name, const Wanted& is_wanted, const Cycles& cycles_on,
                    std::vector<Doubling>& doublings) {
   std::optional<std::uint64_t> base;
-  for (const bench::GridMachine& next : bench::make_grid(bases, 1)) {
+  for (const bench::GridMachine& next : bench::make_grid(kBases, 1)) {
+    if (!is_wanted(next.base)) continue;
     std::optional<std::uint64_t> cycles;
     try {
       cycles = cycles_on(next.machine);
@@ -110,7 +116,10 @@ TEST_F(MappingMonotonyTest, MoreOfAResourceHardlyEverCostsTime) {
     const auto cycles = [&work = workload](const hw::Machine& machine) {
       return work.cycles(mapper::map_graph(work.graph, machine), machine);
     };
-    add_doublings(name, 2, cycles, all);
+    const bool all_ways = name == std::string("vit65");
+    add_doublings(
+        name, [&](std::size_t base) { return base < 2 || (all_ways && base == kAllWays); }, cycles,
+        all);
   }
   ASSERT_GT(all.size(), 40U);
   expect_hardly_any_cost(all, kMostOverTolerated, kWorstDoubling);
@@ -128,7 +137,8 @@ TEST_F(MappingMonotonyTest, MoreOfAResourceIsHardlyEverExpectedToCostAStepTime) 
   const auto cycles = [&](const hw::Machine& machine) {
     return mapper::StepMapper(step, machine).map(step, false).expected_cycles;
   };
-  add_doublings("step", 24, cycles, all);
+  add_doublings(
+      "step", [](std::size_t) { return true; }, cycles, all);
   ASSERT_GT(all.size(), 300U);
   expect_hardly_any_cost(all, kMostStepsOver, kWorstStep);
 }
