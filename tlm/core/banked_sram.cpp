@@ -15,11 +15,19 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
 
 std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,
                                  std::uint64_t words, std::uint64_t from, std::uint64_t to) {
-  hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+  const auto use = [&](std::size_t bank, std::uint64_t share) {
     if (share == 0) return;
     uses_[bank].push_back({from, std::max(to, from + 1), share});
     if (watched()) show_use(client, bank, share, from, std::max(to, from + 1));
-  });
+    last_bank_ = bank;
+  };
+  // Rows follow each other: saves a division.
+  const std::uint64_t first = last_bank_ * bank_bytes_;
+  if (first <= begin && begin < end && end <= first + bank_bytes_) {
+    use(last_bank_, words);
+  } else {
+    hw::for_each_bank(bank_bytes_, begin, end, words, use);
+  }
   return count(words * word_bytes_);
 }
 

@@ -91,6 +91,7 @@ class BankedSram {
   std::uint64_t bank_bytes_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
+  std::size_t last_bank_ = 0;          ///< of the last record
   std::uint64_t bytes_moved_ = 0;
   SignalRecorder* recorder_ = nullptr;  ///< of the signals, by bank
   std::vector<BankSignals> signals_;
