@@ -304,10 +304,18 @@ std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& value
   return bytes;
 }
 
-std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std::size_t count) {
+std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std::size_t count,
+                                                     bool with_values) {
   const model::Tensor& input = network.graph.tensors[input_tensor(network.graph)];
   const hw::DType type = input.type;
   std::vector<std::vector<std::uint8_t>> inputs;
+  if (network.size && network.size->llama && network.size->llama->experts != 0 && count != 1) {
+    throw hw::InputError("--inferences: the program of experts is that of one input, expected 1");
+  }
+  if (!with_values) {
+    inputs.assign(count, std::vector<std::uint8_t>(input.bytes()));
+    return inputs;
+  }
   if (!network.size) {
     for (std::size_t i = 0; i < count; ++i) {
       inputs.push_back(model::seeded_codes(input, kWeightSeed + 1 + i, network.datapath));
@@ -315,9 +323,6 @@ std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std
     return inputs;
   }
   const NetworkSize& size = *network.size;
-  if (size.llama && size.llama->experts != 0 && count != 1) {
-    throw hw::InputError("--inferences: the program of experts is that of one input, expected 1");
-  }
   for (std::size_t i = 0; i < count; ++i) {
     if (size.resnet) {
       inputs.push_back(

@@ -115,9 +115,11 @@ using MakeEmbedding = std::function<std::vector<std::int32_t>()>;
                                                         hw::DType type);
 
 /// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights, or of
-/// any operators without pictures: seeds kWeightSeed + 1, kWeightSeed + 2, ...
+/// any operators without pictures: seeds kWeightSeed + 1, kWeightSeed + 2, ... Zeros without
+/// values.
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
-                                                                   std::size_t count);
+                                                                   std::size_t count,
+                                                                   bool with_values = true);
 
 /// Bytes of the input tensor for a text of a text network: its embedded tokens with the padding, as
 /// many as the graph has rows.

@@ -80,7 +80,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
     }
     network_ = seeded_network(size, machine, request.functional, request.mask);
     name_mask(request.mask);
-    inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
+    inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1), request.functional);
   } else {
     network_ = read_network(request.model, machine, request.mask);
     name_mask(request.mask);
@@ -96,7 +96,8 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
     } else if (network_.size || (!network_.vit && !network_.pictures)) {
       check_seeded(request);
       require_no_size(request.model, request.size);
-      inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
+      inputs_ =
+          seeded_inputs(network_, std::max<std::size_t>(request.limit, 1), request.functional);
     } else {
       require_no_size(request.model, request.size);
       take_pictures(request);
