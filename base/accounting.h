@@ -2,6 +2,7 @@
 /// sum to the whole by construction.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -117,6 +118,17 @@ class BlockAccount {
   }
   /// Working until `time`.
   void busy_until(std::uint64_t time) { time_.busy += advance(time, AccountWatch::kBusy); }
+
+  /// idle_until(arrival), stall_until(begin, cause) and busy_until(end) in one. Not while watched.
+  void serve(std::uint64_t arrival, std::uint64_t begin, std::uint64_t end, std::size_t cause) {
+    const std::uint64_t wanted = std::max(now_, arrival), begun = std::max(wanted, begin);
+    const std::uint64_t ended = std::max(begun, end), before = std::exchange(now_, ended);
+    if (!counting_) return;
+    time_.total += ended - before;
+    time_.idle += wanted - before;
+    time_.stalled[cause].time += begun - wanted;
+    time_.busy += ended - begun;
+  }
 
   /// Many steps in one: of the time up to `time`, at least now(), so much was idle, and stalled by
   /// each cause, whose numbers are the indices; busy is the rest. Not while watched, since the

@@ -109,19 +109,6 @@ void DramTiming::refresh(Channel& channel, std::uint64_t ready) const noexcept {
   ++channel.epoch;
 }
 
-inline std::uint64_t DramTiming::precharge_after(std::uint64_t begin, bool write) const noexcept {
-  return write ? begin + times_.burst + times_.wr : begin - times_.cl + times_.rtp;
-}
-
-inline void DramTiming::end_data(Channel& channel, bool write, std::uint64_t end) const noexcept {
-  channel.bus_free = end;
-  if (write) {
-    channel.read_ok = end + times_.wtr;
-  } else {
-    channel.write_data_ok = end + times_.read_to_write;
-  }
-}
-
 inline DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocation& at, bool write,
                                          std::uint64_t ready) const noexcept {
   const Bank& bank = channel.banks[at.bank];
@@ -253,91 +240,6 @@ std::size_t DramTiming::count_hits(std::uint64_t address, std::size_t count) con
     const Bank& bank = channel.banks[at.bank];
     if (bank.epoch != channel.epoch || bank.row != at.row) return i;
   }
-  return count;
-}
-
-// No burst begins later than the first possible time after all arrivals, and than the longer of
-// tCCD_L and its data after the one before it.
-std::uint64_t DramTiming::recovered_by(const Channel& channel, std::size_t count, bool write,
-                                       std::uint64_t arrival) const noexcept {
-  std::uint64_t column = latest(arrival + times_.controller, channel.not_before, channel.read_ok);
-  for (const Bank& bank : channel.banks) column = std::max(column, bank.column_ok);
-  for (const Group& group : channel.groups) column = std::max(column, group.column_ok);
-  const std::uint64_t latency = write ? times_.cwl : times_.cl;
-  const std::uint64_t begin = latest(column + latency, channel.bus_free, channel.write_data_ok) +
-                              count * std::max(times_.burst, times_.ccd_l);
-  return begin + times_.burst + times_.rp + std::max(times_.wr, times_.rtp);
-}
-
-void DramTiming::serve_hits(Channel& channel, const DramLocation& at, bool write,
-                            std::uint64_t* times, std::size_t count) {
-  const std::size_t step = channels_.size(), groups = channel.groups.size();
-  const std::size_t served = (count + step - 1) / step;
-  const std::uint64_t latency = write ? times_.cwl : times_.cl;
-  for (std::size_t i = 0; i < std::min(served, groups); ++i) {
-    const std::size_t group = (at.group + i) % groups;
-    std::uint64_t& column_ok = channel.groups[group].column_ok;
-    column_ok = std::max(column_ok, bank_of(channel, at, group).column_ok);
-  }
-  // All that account() tells apart, of all bursts together. What holds back a column command that
-  // finds its row open is the bank or its group.
-  std::uint64_t now = channel.account.now();
-  std::uint64_t idle = 0;
-  std::array<std::uint64_t, kTurnaround + 1> stalled{};
-  const auto pass = [&now](std::uint64_t until, std::uint64_t& time) {
-    const std::uint64_t later = std::max(now, until);
-    time += later - now;
-    now = later;
-  };
-  const std::uint64_t data_ok = write ? channel.write_data_ok : 0;
-  const std::uint64_t direction_ok = write ? 0 : channel.read_ok;
-  std::uint64_t free = channel.bus_free;
-  std::size_t group = at.group;
-  for (std::size_t i = 0; i < count; i += step) {
-    const std::uint64_t arrival = times[i];
-    std::uint64_t& column_ok = channel.groups[group].column_ok;
-    const std::uint64_t ready = arrival + times_.controller;
-    const std::uint64_t unblocked = latest(ready, channel.not_before, column_ok);
-    const std::uint64_t column = std::max(unblocked, direction_ok);
-    const std::uint64_t begin = latest(column + latency, free, data_ok);
-    if (begin > now) {
-      pass(arrival, idle);
-      pass(ready + latency, stalled[kLatency]);
-      pass(channel.not_before + latency, stalled[kRefresh]);
-      pass(unblocked + latency, stalled[kBankBusy]);
-      pass(begin, stalled[kTurnaround]);
-    }
-    now = free = times[i] = begin + times_.burst;
-    column_ok = begin - latency + times_.ccd_l;
-    group = group + 1 == groups ? 0 : group + 1;
-  }
-  channel.account.spend(now, idle, stalled);
-  for (std::size_t i = 0; i < std::min(served, groups); ++i) {
-    const std::size_t of = (at.group + i) % groups;
-    const std::uint64_t begin = channel.groups[of].column_ok - times_.ccd_l + latency;
-    Bank& bank = bank_of(channel, at, of);
-    bank.precharge_ok = std::max(bank.precharge_ok, precharge_after(begin, write));
-  }
-  end_data(channel, write, free);
-}
-
-std::size_t DramTiming::access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
-                                         std::size_t count) {
-  if (watch_ != nullptr) return 0;
-  count = count_hits(address, count);
-  if (count == 0) return 0;
-  const std::uint64_t arrival = *std::max_element(times, times + count);
-  const std::size_t used = std::min(count, channels_.size());
-  for (std::size_t i = 0; i < used; ++i) {
-    const Channel& channel =
-        channels_[mapping_.locate(address + i * mapping_.burst_bytes()).channel];
-    if (recovered_by(channel, count / used + 1, write, arrival) > channel.next_refresh) return 0;
-  }
-  for (std::size_t i = 0; i < used; ++i) {
-    const DramLocation at = mapping_.locate(address + i * mapping_.burst_bytes());
-    serve_hits(channels_[at.channel], at, write, times + i, count - i);
-  }
-  count_bursts(write, count);
   return count;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -88,18 +89,23 @@ class DramTiming {
   /// std::out_of_range for a request beyond the capacity.
   DramAccess access(std::uint64_t address, std::uint64_t bytes, bool write, std::uint64_t arrival);
 
-  /// Serves requests of a burst each, one after the other in memory, as far as it is certain in
-  /// advance that all find their rows open before the next refresh, and as access() would one by
-  /// one. `address` is that of the first, a multiple of DramMapping::burst_bytes(); `times` are the
-  /// arrivals, and of what was served the ends of the data, ps. Returns how many were served:
-  /// none while watched. It costs the host about a third of as many calls of access().
-  std::size_t access_open_rows(std::uint64_t address, bool write, std::uint64_t* times,
-                               std::size_t count);
+  /// The same for requests of a whole burst each, inside the capacity: `next()` returns their
+  /// addresses one after the other, multiples of DramMapping::burst_bytes(); `times` are the
+  /// arrivals, and afterwards the ends of the data, ps. While a burst finds its row open, it costs
+  /// the host about a third of access().
+  template <typename Next>
+  void access_bursts(bool write, std::vector<std::uint64_t>& times, Next next) {
+    if (write) {
+      access_bursts<true>(times, next);
+    } else {
+      access_bursts<false>(times, next);
+    }
+  }
 
-  /// The same for as many as can be of `count` such requests that arrive `step` ps after each
-  /// other, if that is how their data end, too, from end_alone() on: none waits for another, a bank
-  /// or a refresh. Returns how many were served; none if it is not certain in advance that this is
-  /// so of the first `least`.
+  /// The same for as many as can be of `count` bursts, one after the other in memory, that arrive
+  /// `step` ps after each other, if that is how their data end, too, from end_alone() on: none
+  /// waits for another, a bank or a refresh. Returns how many were served; none while watched, or
+  /// if it is not certain in advance that this is so of the first `least`.
   std::size_t access_each(std::uint64_t address, bool write, std::uint64_t arrival,
                           std::uint64_t step, std::size_t count, std::size_t least);
 
@@ -129,6 +135,10 @@ class DramTiming {
     return channels_.at(channel).account;
   }
   [[nodiscard]] std::uint64_t refreshes() const noexcept;
+  /// Bursts so far that found their row open, their bank closed, another row open.
+  [[nodiscard]] const std::uint64_t& hits() const noexcept { return hits_; }
+  [[nodiscard]] const std::uint64_t& misses() const noexcept { return misses_; }
+  [[nodiscard]] const std::uint64_t& conflicts() const noexcept { return conflicts_; }
 
   /// The counters of the whole memory, and each channel's account.
   [[nodiscard]] BlockReport report(std::string name) const;
@@ -174,9 +184,18 @@ class DramTiming {
   };
 
   /// When the row of a burst whose data begin at `begin` may close.
-  [[nodiscard]] std::uint64_t precharge_after(std::uint64_t begin, bool write) const noexcept;
+  [[nodiscard]] std::uint64_t precharge_after(std::uint64_t begin, bool write) const noexcept {
+    return write ? begin + times_.burst + times_.wr : begin - times_.cl + times_.rtp;
+  }
   /// The last data of the channel so far end at `end`.
-  void end_data(Channel& channel, bool write, std::uint64_t end) const noexcept;
+  void end_data(Channel& channel, bool write, std::uint64_t end) const noexcept {
+    channel.bus_free = end;
+    if (write) {
+      channel.read_ok = end + times_.wtr;
+    } else {
+      channel.write_data_ok = end + times_.read_to_write;
+    }
+  }
   /// The bank of a group that a stream visits with the one at `at`.
   [[nodiscard]] Bank& bank_of(Channel& channel, const DramLocation& at, std::size_t group) const {
     return channel.banks[mapping_.bank_of(at, static_cast<std::uint32_t>(group))];
@@ -193,17 +212,11 @@ class DramTiming {
   void commit(Channel& channel, const DramLocation& at, bool write,
               const Plan& plan) const noexcept;
   void account(Channel& channel, bool write, std::uint64_t arrival, const Plan& plan) const;
+  template <bool kWrite, typename Next>
+  void access_bursts(std::vector<std::uint64_t>& times, Next next);
   void serve_burst(std::uint64_t address, bool write, std::uint64_t arrival, DramAccess& result);
   /// How many of `count` bursts from `address` on find their rows open, if no refresh comes.
   [[nodiscard]] std::size_t count_hits(std::uint64_t address, std::size_t count) const noexcept;
-  /// When the last of `count` bursts of a channel, which find their rows open, has recovered at the
-  /// latest, if all have arrived by `arrival`.
-  [[nodiscard]] std::uint64_t recovered_by(const Channel& channel, std::size_t count, bool write,
-                                           std::uint64_t arrival) const noexcept;
-  /// Serves every channels()-th of `count` bursts, all in `channel`, the first of them at `at`.
-  void serve_hits(Channel& channel, const DramLocation& at, bool write, std::uint64_t* times,
-                  std::size_t count);
-
   DramMapping mapping_;
   DramTimes times_;
   std::uint64_t capacity_;
@@ -212,5 +225,50 @@ class DramTiming {
   std::uint64_t reads_ = 0, writes_ = 0, read_bytes_ = 0, written_bytes_ = 0;
   std::uint64_t hits_ = 0, misses_ = 0, conflicts_ = 0;
 };
+
+// What serve_burst() does for rows that are open and stay so, with what is the same for all kept in
+// registers: nearly every request of a simulation is one of these.
+template <bool kWrite, typename Next>
+void DramTiming::access_bursts(std::vector<std::uint64_t>& times, Next next) {
+  const DramMapping mapping = mapping_;
+  const std::uint64_t latency = kWrite ? times_.cwl : times_.cl;
+  const std::uint64_t controller = times_.controller, burst = times_.burst, rp = times_.rp;
+  const std::uint64_t ccd = times_.ccd_l - latency;
+  std::size_t served = 0;
+  for (std::uint64_t& time : times) {
+    const std::uint64_t address = next(), arrival = time, ready = arrival + controller;
+    const DramLocation at = mapping.locate(address);
+    Channel& channel = channels_[at.channel];
+    Bank& bank = channel.banks[at.bank];
+    Group& group = channel.groups[at.group];
+    const std::uint64_t unblocked =
+        std::max(std::max(ready, channel.not_before), std::max(bank.column_ok, group.column_ok));
+    const std::uint64_t column = kWrite ? unblocked : std::max(unblocked, channel.read_ok);
+    std::uint64_t begin = std::max(column + latency, channel.bus_free);
+    if (kWrite) begin = std::max(begin, channel.write_data_ok);
+    const std::uint64_t end = begin + burst;
+    const std::uint64_t precharge_ok = std::max(bank.precharge_ok, precharge_after(begin, kWrite));
+    if (bank.row != at.row || bank.epoch != channel.epoch ||
+        std::max(precharge_ok + rp, end) > channel.next_refresh || watch_ != nullptr) {
+      time = access(address, mapping.burst_bytes(), kWrite, arrival).end;
+      continue;
+    }
+    time = end;
+    ++served;
+    bank.precharge_ok = precharge_ok;
+    group.column_ok = begin + ccd;
+    end_data(channel, kWrite, end);
+    BlockAccount& account = channel.account;
+    if (begin != ready + latency && begin > account.now()) {  // not its latency alone held it up
+      account.idle_until(arrival);
+      account.stall_until(ready + latency, kLatency);
+      account.stall_until(channel.not_before + latency, kRefresh);
+      account.stall_until(unblocked + latency, kBankBusy);
+      account.stall_until(begin, kTurnaround);
+    }
+    account.serve(arrival, begin, end, kLatency);
+  }
+  count_bursts(kWrite, served);
+}
 
 }  // namespace systole::hw

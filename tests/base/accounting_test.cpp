@@ -97,6 +97,34 @@ TEST(BlockAccount, LeavesOutTimeThatDoesNotCount) {
   EXPECT_EQ(account.now(), 60U);
 }
 
+TEST(BlockAccount, ServesInOneStepAsInThree) {
+  std::mt19937_64 random(3);
+  for (int run = 0; run < 300; ++run) {
+    BlockAccount three = two_causes(), one = two_causes();
+    for (int i = 0; i < 50; ++i) {
+      const auto near = [&] {
+        return three.now() + random() % 40 - std::min<std::uint64_t>(three.now(), 20);
+      };
+      if (random() % 10 == 0) {
+        const bool on = random() % 2 == 0;
+        const std::uint64_t at = near();
+        three.set_counting(on, at);
+        one.set_counting(on, at);
+      }
+      const std::uint64_t arrival = near(), begin = near(), end = near(), cause = random() % 2;
+      serve(three, arrival, begin, end, cause);
+      one.serve(arrival, begin, end, cause);
+      ASSERT_EQ(three.now(), one.now());
+      ASSERT_EQ(three.time().total, one.time().total);
+      ASSERT_EQ(three.time().idle, one.time().idle);
+      ASSERT_EQ(three.time().busy, one.time().busy);
+      for (std::size_t of = 0; of < 2; ++of) {
+        ASSERT_EQ(three.time().stalled[of].time, one.time().stalled[of].time);
+      }
+    }
+  }
+}
+
 TEST(BlockAccount, ReportsItsTimeUntilTheEnd) {
   BlockAccount account = two_causes();
   serve(account, 1, 3, 6, 1);

@@ -32,14 +32,15 @@ class AddressMap {
     return nullptr;
   }
 
-  [[nodiscard]] const std::vector<Range>& ranges() const noexcept { return ranges_; }
-
- private:
-  static bool holds(const Range& range, std::uint64_t address, std::uint64_t bytes) noexcept {
+  [[nodiscard]] static bool holds(const Range& range, std::uint64_t address,
+                                  std::uint64_t bytes) noexcept {
     const std::uint64_t offset = address - range.base;
     return address >= range.base && offset < range.size && bytes <= range.size - offset;
   }
 
+  [[nodiscard]] const std::vector<Range>& ranges() const noexcept { return ranges_; }
+
+ private:
   std::vector<Range> ranges_;
   mutable std::size_t last_ = 0;  ///< accesses tend to stay in a range
 };

@@ -52,6 +52,52 @@ void BusCore::add_initiators(std::size_t count) {
   }
 }
 
+// Sums stay in registers until all requests are through.
+void BusCore::send(Initiator& initiator, bool write, std::uint32_t bytes,
+                   std::vector<std::uint64_t>& times) {
+  const Clock clock = clock_;
+  const std::uint64_t latency = params_.request_latency, length = data_cycles(bytes);
+  std::uint64_t request_wait = 0, data_wait = 0, arrivals = 0;
+  for (std::uint64_t& time : times) {
+    const std::uint64_t arrival = clock.cycle_from_ps(time);
+    const std::uint64_t granted = request_.reserve(arrival, 1);
+    request_wait += granted - arrival;
+    std::uint64_t delivered = granted + latency;
+    if (write) {
+      const std::uint64_t begin = write_data_.reserve(granted, length);
+      data_wait += begin - granted;
+      delivered = begin + length - 1 + latency;
+    }
+    arrivals += delivered;
+    time = clock.edge_ps(delivered);
+  }
+  (write ? initiator.writes : initiator.reads) += times.size();
+  (write ? initiator.written_bytes : initiator.read_bytes) += times.size() * bytes;
+  initiator.request_wait += request_wait;
+  initiator.data_wait += data_wait;
+  initiator.target_time -= arrivals;
+}
+
+void BusCore::respond(Initiator& initiator, bool write, std::uint32_t bytes,
+                      std::vector<std::uint64_t>& times) {
+  const Clock clock = clock_;
+  const std::uint64_t latency = params_.response_latency, length = data_cycles(bytes);
+  std::uint64_t data_wait = 0, answers = 0;
+  for (std::uint64_t& time : times) {
+    const std::uint64_t finished = clock.cycle_from_ps(time);
+    std::uint64_t answered = finished + latency;
+    if (!write) {
+      const std::uint64_t begin = read_data_.reserve(finished, length);
+      data_wait += begin - finished;
+      answered = begin + length - 1 + latency;
+    }
+    answers += finished;
+    time = clock.edge_ps(answered);
+  }
+  initiator.data_wait += data_wait;
+  initiator.target_time += answers;
+}
+
 std::optional<std::uint64_t> BusCore::send_reads(std::uint64_t arrival, std::uint64_t step,
                                                  std::uint64_t count) {
   if (mesh_) return std::nullopt;  // each is a packet, and channels are at different nodes

@@ -74,6 +74,15 @@ class BusCore {
   std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
                         const Route& route);
 
+  /// What grant() and deliver() do for requests of `bytes` bytes each, in order, that arrive at
+  /// `times` (ps), which become the times of their arrival at the target. Not with a mesh.
+  void send(Initiator& initiator, bool write, std::uint32_t bytes,
+            std::vector<std::uint64_t>& times);
+  /// What respond() does for them, none of them an error: the times at which the target finished
+  /// become those in which the responses are complete.
+  void respond(Initiator& initiator, bool write, std::uint32_t bytes,
+               std::vector<std::uint64_t>& times);
+
   /// What grant() and deliver() do for `count` reads that arrive `step` cycles after each other,
   /// the first at `arrival`, if they are at the target `step` cycles after each other: returns when
   /// the first is. Nothing, and nothing is done, if that is not so. Before anything else is sent,

@@ -11,6 +11,48 @@
 
 namespace systole::tlm_model {
 
+/// Requests of as many bytes each, in rows of as many requests each: where they are in memory, and
+/// in the initiator's data.
+struct RequestRows {
+  std::uint64_t address = 0;  ///< of the next one
+  unsigned char* data = nullptr;
+  std::uint64_t in_row = 0, row_left = 0;  ///< requests of a row, and of the first one
+  std::uint64_t bytes = 0, gap = 0;        ///< of a request, and between rows
+  std::uint64_t data_bytes = 0;            ///< of a request in the data; 0: there are none
+  std::uint64_t data_gap = 0;              ///< between rows of the data
+
+  /// The next request is over. Whether it ended its row.
+  bool pass() noexcept {
+    address += bytes;
+    data += data_bytes;
+    if (--row_left != 0) return false;
+    row_left = in_row;
+    address += gap;
+    data += data_gap;
+    return true;
+  }
+  /// The next `count` are over.
+  void pass(std::uint64_t count) noexcept {
+    address += count * bytes;
+    data += count * data_bytes;
+    if (count < row_left) {
+      row_left -= count;
+      return;
+    }
+    const std::uint64_t beyond = count - row_left;
+    const std::uint64_t rows = in_row == 1 ? beyond : beyond / in_row;
+    row_left = in_row - (beyond - rows * in_row);
+    address += (rows + 1) * gap;
+    data += (rows + 1) * data_gap;
+  }
+  /// Bytes from the begin of the next request to the end of the last of `count`.
+  [[nodiscard]] std::uint64_t span(std::uint64_t count) const noexcept {
+    RequestRows last = *this;
+    last.pass(count - 1);
+    return last.address - address + bytes;
+  }
+};
+
 /// Further requests that an initiator can issue without an answer to the first of them, the one
 /// that the payload itself describes. It saves the host most of the cost of a call per request.
 ///
@@ -49,12 +91,20 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   /// many are left. Only targets that have done so before get any.
   std::uint64_t certain = kAll;
   std::uint64_t answer_from = 0, answer_by = 0;
+  /// The other way to stand for more: requests where `rows` says, the first of which is the only
+  /// one in `requests`, with their times as Request::time has them. Their status is the first
+  /// one's.
+  RequestRows rows;
+  std::vector<std::uint64_t> times;  ///< of each, the first included; empty: none are told so
   bool served = false;
   bool direct = false;  ///< the initiator moves the data by direct memory access: time alone
 
-  [[nodiscard]] std::size_t size() const noexcept { return requests.size() + more; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return times.empty() ? requests.size() + more : times.size();
+  }
   void clear() noexcept {
     requests.clear();
+    times.clear();
     more = 0;
     certain = kAll;
   }
@@ -63,8 +113,25 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
     if (more >= certain) more = certain - 1;
     certain = kAll;
   }
+  /// Tells requests that `more` counts by their times, but those that may issue at another time.
+  void spread() {
+    leave_uncertain();
+    const Request& first = requests.front();
+    rows = {first.address,
+            first.data,
+            more + 1,
+            more + 1,
+            first.bytes,
+            0,
+            first.data == nullptr ? 0 : first.bytes,
+            0};
+    times.clear();
+    for (std::uint64_t i = 0; i <= more; ++i) times.push_back(first.time + i * step);
+    more = 0;
+  }
   /// Puts all requests into `requests`, but those that may issue at another time.
   void expand() {
+    if (!times.empty()) return expand_rows();
     leave_uncertain();
     for (; more != 0; --more) {
       Request next = requests.back();
@@ -81,6 +148,19 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   }
   /// It belongs to its initiator, not to the payload.
   void free() override {}
+
+ private:
+  void expand_rows() {
+    const Request first = requests.front();
+    requests.clear();
+    RequestRows at = rows;
+    at.address = first.address;  // as whoever holds it sees it
+    for (const std::uint64_t time : times) {
+      requests.push_back({at.address, at.data, time, first.bytes, first.status});
+      at.pass();
+    }
+    times.clear();
+  }
 };
 
 /// The batch of this call, which may stand for more requests than are in it. Null if there is none,

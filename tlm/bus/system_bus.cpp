@@ -93,30 +93,30 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
 // them, so that what they do is what as many calls would have done.
 bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                           tlm::tlm_generic_payload& payload) {
-  std::uint64_t begin = ~std::uint64_t{0}, end = 0;
-  for (const RequestBatch::Request& request : batch.requests) {
-    const std::uint64_t bytes = (batch.more + 1) * request.bytes;
-    if (bytes > ~request.address) return false;
-    begin = std::min(begin, request.address);
-    end = std::max(end, request.address + bytes);
-  }
-  const AddressMap::Range* const range = map_.find(begin, end - begin);
+  RequestBatch::Request& front = batch.requests.front();
+  const bool in_rows = !batch.times.empty();
+  const AddressMap::Range* const range =
+      map_.find(front.address,
+                in_rows ? batch.rows.span(batch.times.size()) : (batch.more + 1) * front.bytes);
   if (range == nullptr) return false;
+  for (const RequestBatch::Request& request : batch.requests) {
+    if (!AddressMap::holds(*range, request.address, request.bytes)) return false;
+  }
   core_.retire(core_.clock().cycle_from(sc_core::sc_time_stamp()));
   BatchCall call{static_cast<std::uint32_t>(id), *range, payload.is_write(), initiator, {}};
   for (RequestBatch::Request& request : batch.requests) request.address -= range->base;
   std::optional<BusCore::SentReads> sent;
-  if (batch.more != 0) sent = send_in_one(batch, call);
-  if (!sent) {
-    batch.expand();
-    send(batch, call);
+  if (batch.more != 0) {
+    sent = send_in_one(batch, call);
+    if (!sent) batch.spread();
   }
+  if (!sent) send(batch, call);
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
     targets[static_cast<int>(range->target)]->b_transport(same, delay);
   });
   if (sent) core_.count_sent(initiator, *sent, batch.size());
   if (batch.more != 0) times_streams_[range->target] = true;
-  if (batch.more != 0 && !respond_in_one(batch, call)) batch.expand();
+  if (batch.more != 0 && !respond_in_one(batch, call)) batch.spread();
   if (batch.more == 0) respond(batch, call);
   for (RequestBatch::Request& request : batch.requests) request.address += range->base;
   return true;
@@ -167,6 +167,13 @@ bool SystemBus::respond_in_one(RequestBatch& batch, const BatchCall& call) {
 }
 
 void SystemBus::send(RequestBatch& batch, BatchCall& call) {
+  if (!batch.times.empty() && is_plain()) {
+    RequestBatch::Request& first = batch.requests.front();
+    core_.send(call.initiator, call.write, first.bytes, batch.times);
+    first.time = batch.times.front();
+    return;
+  }
+  batch.expand();
   const Clock& clock = core_.clock();
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
@@ -182,6 +189,11 @@ void SystemBus::send(RequestBatch& batch, BatchCall& call) {
 }
 
 void SystemBus::respond(RequestBatch& batch, BatchCall& call) {
+  // Only what was not looked at comes back so.
+  if (!batch.times.empty() && batch.requests.front().is_ok()) {
+    return core_.respond(call.initiator, call.write, batch.requests.front().bytes, batch.times);
+  }
+  batch.expand();
   const Clock& clock = core_.clock();
   for (RequestBatch::Request& request : batch.requests) {
     if (!request.is_ok()) ++call.initiator.errors;

@@ -123,6 +123,10 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// The same of the answers.
   bool respond_in_one(RequestBatch& batch, const BatchCall& call);
   void send(RequestBatch& batch, BatchCall& call);
+  /// Channels, and nobody looks at single requests.
+  [[nodiscard]] bool is_plain() const noexcept {
+    return observers_.empty() && core_.mesh() == nullptr;
+  }
   void respond(RequestBatch& batch, BatchCall& call);
   void watch_links(SignalRecorder& recorder);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace systole::tlm_model {
 namespace {
@@ -36,6 +37,7 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
       window_(outstanding, 0) {
   batch_.requests.reserve(outstanding);
+  batch_.times.reserve(outstanding);
   issued_.reserve(outstanding);
 }
 
@@ -85,17 +87,18 @@ std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnRow& o
 }
 
 bool RequestDma::is_stream(const Rows& rows) const noexcept {
-  const std::uint64_t bytes = cut_.request_bytes;
+  const std::uint64_t within = cut_.request_bytes - 1;
+  const std::uint64_t ends = rows.address | rows.bytes | (rows.count == 1 ? 0 : rows.pitch);
   return !singly_ && !sampled_ && tlb_ == nullptr && slots_in_order_ && cut_.row_bytes == 0 &&
-         (rows.count == 1 || rows.pitch == rows.bytes) && rows.address % bytes == 0 &&
-         rows.bytes % bytes == 0 &&
-         (rows.data == nullptr || rows.count == 1 || rows.data_pitch == rows.bytes);
+         (ends & within) == 0 &&
+         (rows.count == 1 ||
+          (rows.pitch >= rows.bytes && (rows.data == nullptr || rows.data_pitch >= rows.bytes)));
 }
 
 RequestDma::Even RequestDma::count_even(std::uint64_t count, Transfer& transfer) const {
   const std::uint64_t first = window_[oldest_];
-  const std::size_t second = oldest_ + 1 == window_.size() ? 0 : oldest_ + 1;
-  if (!issued_.empty() || first != next_issue_ || window_[second] <= first) return {};
+  const std::uint32_t second = slot_after(oldest_);
+  if (first != next_issue_ || window_[second] <= first) return {};
   Even even;
   even.step = window_[second] - first;
   if (!clock_.divides(clock_.edge_ps(even.step)) || clock_.edge_ps(first) < transfer.now_ps) {
@@ -107,11 +110,11 @@ RequestDma::Even RequestDma::count_even(std::uint64_t count, Transfer& transfer)
     // The last edge before it.
     limit = std::max(limit + 1, clock_.cycle_from_ps(transfer.next_activity)) - 1;
   }
-  std::size_t slot = oldest_;
+  std::uint32_t slot = oldest_;
   for (std::uint64_t cycle = first; even.certain < std::min<std::uint64_t>(count, window_.size());
        cycle += even.step, ++even.certain) {
     if (cycle > limit || window_[slot] != cycle) break;
-    slot = slot + 1 == window_.size() ? 0 : slot + 1;
+    slot = slot_after(slot);
   }
   even.all = even.certain;
   if (even.certain == window_.size()) {
@@ -136,14 +139,9 @@ void RequestDma::issue_even(const Even& even, Stream& stream, Transfer& transfer
   if (batch_.more != 0) {
     end_in_one(stream, transfer);
   } else {
-    for (const RequestBatch::Request& request : batch_.requests) {
-      if (!request.is_ok()) report(request);
-      const std::uint64_t done = clock_.cycle_from_ps(request.time);
-      window_[oldest_] = done;
-      if (++oldest_ == window_.size()) oldest_ = 0;
-      finish(done, stream.ends_row(), transfer);
-    }
+    oldest_ = take_answers(oldest_, stream, transfer);
   }
+  stream.pass(count);
   const std::uint64_t last = first + even.step * (count - 1);
   // Each beyond the quantum moves the present.
   while (last > transfer.furthest) {
@@ -154,11 +152,10 @@ void RequestDma::issue_even(const Even& even, Stream& stream, Transfer& transfer
   stats_.window_wait_cycles += (count - 1) * (even.step - 1);
   stats_.requests += count;
   stats_.bytes += count * bytes;
-  stream.pass(count, bytes);
   batch_.clear();
 }
 
-void RequestDma::end_in_one(Stream& stream, Transfer& transfer) {
+void RequestDma::end_in_one(const Stream& stream, Transfer& transfer) {
   if (!batch_.requests.front().is_ok()) report(batch_.requests.front());
   const std::uint64_t first = clock_.cycle_from_ps(batch_.requests.front().time);
   const std::uint64_t step = clock_.cycles_in(batch_.step), count = batch_.size();
@@ -166,39 +163,101 @@ void RequestDma::end_in_one(Stream& stream, Transfer& transfer) {
   // What the last requests leave in the slots is what counts; in which of them it begins does not.
   for (std::uint64_t i = count - in_window; i < count; ++i) {
     window_[oldest_] = first + i * step;
-    if (++oldest_ == window_.size()) oldest_ = 0;
+    oldest_ = slot_after(oldest_);
   }
-  std::uint64_t ended = 0;  // requests of the rows that are complete
-  while (count - ended >= stream.row_left) {
-    ended += stream.row_left;
-    stream.row_left = stream.in_row;
+  for (std::uint64_t ended = stream.row_left; ended <= count; ended += stream.in_row) {
     finish(first + (ended - 1) * step, true, transfer);
   }
-  if (ended != count) {
-    stream.row_left -= count - ended;
-    finish(first + (count - 1) * step, false, transfer);
-  }
+  // Of a row that goes on; if none does, it is done already.
+  finish(first + (count - 1) * step, false, transfer);
   timed_in_one_ += count;
 }
 
 void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
-  const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
-  const std::uint64_t in_row = rows.bytes / bytes;
-  Stream stream{rows.address, rows.data, rows.count * in_row, in_row, in_row};
+  const std::uint64_t in_row = rows.bytes / cut_.request_bytes;
+  Stream stream;
+  stream.address = rows.address;
+  stream.data = rows.data;
+  stream.in_row = stream.row_left = in_row;
+  stream.left = rows.count * in_row;
+  stream.bytes = cut_.request_bytes;
+  if (rows.count > 1) stream.gap = rows.pitch - rows.bytes;
+  if (rows.data != nullptr) stream.data_bytes = stream.bytes;
+  if (rows.data != nullptr && rows.count > 1) stream.data_gap = rows.data_pitch - rows.bytes;
   while (stream.left != 0) {
     // As issue() does for the next request.
     make_room(transfer);
     reach(window_[oldest_], transfer);
     // What it costs to prepare is worth it from a few requests on.
     constexpr std::uint64_t kFewest = 4;
-    const Even even = count_even(stream.left, transfer);
-    if (even.certain >= kFewest) {
-      issue_even(even, stream, transfer);
-      continue;
+    if (const std::uint64_t count = stream.in_line(); batch_.size() == 0 && count >= kFewest) {
+      const Even even = count_even(count, transfer);
+      if (even.certain >= kFewest) {
+        issue_even(even, stream, transfer);
+        continue;
+      }
     }
-    issue(stream.address, stream.data, bytes, stream.ends_row(), transfer);
-    stream.pass(1, bytes);
+    issue_in_reach(stream, transfer);
   }
+}
+
+void RequestDma::issue_in_reach(Stream& stream, Transfer& transfer) {
+  const auto bytes = static_cast<std::uint32_t>(cut_.request_bytes);
+  const Clock clock = clock_;
+  std::vector<std::uint64_t>& times = batch_.times;
+  const std::size_t before = times.size();
+  if (before == 0) {
+    batch_.rows = stream;
+    batch_.requests.push_back(
+        {stream.address, stream.data, 0, bytes, tlm::TLM_INCOMPLETE_RESPONSE});
+  }
+  std::uint64_t left = std::min<std::uint64_t>(stream.left, window_.size() - before);
+  std::uint32_t slot = oldest_;
+  std::uint64_t cycle = next_issue_, waited = 0;
+  for (;;) {
+    times.push_back(std::max(clock.edge_ps(cycle), transfer.now_ps));
+    slot = slot_after(slot);
+    ++cycle;
+    if (--left == 0) break;
+    const std::uint64_t next = std::max(cycle, window_[slot]);
+    if (next > transfer.furthest) break;
+    waited += next - cycle;
+    cycle = next;
+  }
+  batch_.requests.front().time = times.front();
+  oldest_ = slot;
+  next_issue_ = cycle;
+  const std::uint64_t count = times.size() - before;
+  stream.pass(count);
+  stats_.window_wait_cycles += waited;
+  stats_.requests += count;
+  stats_.bytes += count * bytes;
+}
+
+std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Transfer& transfer) {
+  const bool looked_at_each = batch_.times.empty();  // by somebody on the way
+  for (const RequestBatch::Request& request : batch_.requests) {
+    if (!request.is_ok()) report(request);
+    if (looked_at_each) batch_.times.push_back(request.time);
+  }
+  const Clock clock = clock_;
+  for (const std::uint64_t time : batch_.times) {
+    const std::uint64_t done = clock.cycle_from_ps(time);
+    window_[slot] = done;
+    slot = slot_after(slot);
+    const bool ends_row = --rows.row_left == 0;
+    if (ends_row) rows.row_left = rows.in_row;
+    finish(done, ends_row, transfer);
+  }
+  return slot;
+}
+
+void RequestDma::send_rows(Transfer& transfer) {
+  const std::size_t count = batch_.times.size(), slots = window_.size();
+  const RequestRows rows = batch_.rows;
+  transport(transfer);
+  take_answers(static_cast<std::uint32_t>((oldest_ + slots - count) % slots), rows, transfer);
+  batch_.clear();
 }
 
 void RequestDma::synchronise() {
@@ -206,19 +265,15 @@ void RequestDma::synchronise() {
   if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
 }
 
-std::size_t RequestDma::next_slot(Transfer& transfer) {
-  if (slots_in_order_) {
-    const std::size_t slot = oldest_;
-    if (++oldest_ == window_.size()) oldest_ = 0;
-    return slot;
-  }
+std::uint32_t RequestDma::next_slot(Transfer& transfer) {
+  if (slots_in_order_) return std::exchange(oldest_, slot_after(oldest_));
   auto first = std::min_element(window_.begin(), window_.end());
   if (*first > next_issue_) {
     // One that was not sent yet may be the first to end.
     send(transfer);
     first = std::min_element(window_.begin(), window_.end());
   }
-  return static_cast<std::size_t>(first - window_.begin());
+  return static_cast<std::uint32_t>(first - window_.begin());
 }
 
 void RequestDma::translate(std::uint64_t address, Transfer& transfer) {
@@ -256,7 +311,7 @@ void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t 
                        bool ends_row, Transfer& transfer) {
   make_room(transfer);
   if (tlb_ != nullptr) translate(address, transfer);
-  const std::size_t slot = next_slot(transfer);
+  const std::uint32_t slot = next_slot(transfer);
   reach(window_[slot], transfer);
   const std::uint64_t cycle = next_issue_;
   // Field by field: copying a temporary would stall on its stores.
@@ -281,9 +336,7 @@ void RequestDma::transport(Transfer& transfer) {
   set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
 }
 
-void RequestDma::finish(std::uint64_t done, bool ends_row, Transfer& transfer) {
-  transfer.row_done = std::max(transfer.row_done, done);
-  if (!ends_row) return;
+void RequestDma::end_row(Transfer& transfer) {
   if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
   transfer.done = std::max(transfer.done, transfer.row_done);
   transfer.row_done = 0;
@@ -291,6 +344,7 @@ void RequestDma::finish(std::uint64_t done, bool ends_row, Transfer& transfer) {
 }
 
 void RequestDma::send(Transfer& transfer) {
+  if (!batch_.times.empty()) return send_rows(transfer);
   const std::size_t count = issued_.size();
   if (count == 0) return;
   transport(transfer);

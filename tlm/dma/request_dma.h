@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <systemc>
@@ -68,28 +69,26 @@ class RequestDma final : public DmaPort {
   Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
   /// Cuts a run into requests and issues them.
   void issue_run(const Run& run, Transfer& transfer);
-  /// Whether rows follow each other in memory, whole requests each, and nothing looks at a request.
+  /// Whether rows are whole requests each, and nothing looks at a request.
   [[nodiscard]] bool is_stream(const Rows& rows) const noexcept;
   /// What is left of such rows.
-  struct Stream {
-    std::uint64_t address;
-    std::uint8_t* data;
-    std::uint64_t left;              ///< requests
-    std::uint64_t in_row, row_left;  ///< of each row, and of the first
-    /// Whether the next request is the last of its row.
-    bool ends_row() noexcept {
-      if (--row_left != 0) return false;
-      row_left = in_row;
-      return true;
+  struct Stream : RequestRows {
+    std::uint64_t left = 0;  ///< requests
+    /// Requests that follow each other in memory and in the data.
+    [[nodiscard]] std::uint64_t in_line() const noexcept {
+      return gap == 0 && data_gap == 0 ? left : row_left;
     }
-    void pass(std::uint64_t count, std::uint32_t bytes) noexcept {
-      address += count * bytes;
-      if (data != nullptr) data += count * bytes;
+    /// The next `count` requests are over.
+    void pass(std::uint64_t count) noexcept {
+      RequestRows::pass(count);
       left -= count;
     }
   };
   /// Issues requests of such rows.
   void issue_stream(const Rows& rows, Transfer& transfer);
+  /// Issues the next one, which reach() has reached, and those after it that have a slot and need
+  /// no wait.
+  void issue_in_reach(Stream& stream, Transfer& transfer);
   /// Requests that issue equally long after each other, because earlier ones end so, and before
   /// anything else happens: the first `certain` of a stream, at most a window of them, and all of
   /// `all` if each that has a slot of one of them ends as long after it as the others.
@@ -102,7 +101,7 @@ class RequestDma final : public DmaPort {
   /// Issues and sends such requests.
   void issue_even(const Even& even, Stream& stream, Transfer& transfer);
   /// Requests of a stream that were timed in one step are done.
-  void end_in_one(Stream& stream, Transfer& transfer);
+  void end_in_one(const Stream& stream, Transfer& transfer);
   std::uint64_t end(Transfer& transfer);
   /// Moves the present of the transfer.
   void set_now(Transfer& transfer, std::uint64_t ps) const {
@@ -114,25 +113,38 @@ class RequestDma final : public DmaPort {
   void reach(std::uint64_t free, Transfer& transfer);
   /// The next request has to know when the first of a full window is done.
   void make_room(Transfer& transfer) {
-    if (issued_.size() == window_.size()) send(transfer);
+    if (batch_.size() == window_.size()) send(transfer);
   }
   /// The slot that the next request takes.
-  [[nodiscard]] std::size_t next_slot(Transfer& transfer);
+  [[nodiscard]] std::uint32_t next_slot(Transfer& transfer);
   void translate(std::uint64_t address, Transfer& transfer);
   void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
              Transfer& transfer);
   void send(Transfer& transfer);
+  /// The same for a batch of requests in rows.
+  void send_rows(Transfer& transfer);
+  /// Takes the answers to a batch of requests where `rows` says, the first of which has slot
+  /// `slot`. Returns the slot after the last.
+  std::uint32_t take_answers(std::uint32_t slot, RequestRows rows, Transfer& transfer);
+  /// The slot after `slot`, in order.
+  [[nodiscard]] std::uint32_t slot_after(std::uint32_t slot) const noexcept {
+    return slot + 1 == window_.size() ? 0 : slot + 1;
+  }
   /// Sends the batch.
   void transport(Transfer& transfer);
   /// A request of a transfer is done; `ends_row`: the last of its row.
-  static void finish(std::uint64_t done, bool ends_row, Transfer& transfer);
+  static void finish(std::uint64_t done, bool ends_row, Transfer& transfer) {
+    transfer.row_done = std::max(transfer.row_done, done);
+    if (ends_row) end_row(transfer);
+  }
+  static void end_row(Transfer& transfer);
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
   const hw::RequestCut cut_;
   const Clock clock_;
   const bool slots_in_order_;
   std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
-  std::size_t oldest_ = 0;             ///< slots in order: that of the next request
+  std::uint32_t oldest_ = 0;           ///< slots in order: that of the next request
   std::uint64_t next_issue_ = 0;
   Tlb* tlb_ = nullptr;  ///< null: addresses are physical
   DmaPort* walker_ = nullptr;
@@ -142,11 +154,11 @@ class RequestDma final : public DmaPort {
   std::uint64_t timed_in_one_ = 0;
   tlm::tlm_generic_payload payload_;
   struct Issued {
-    std::size_t slot;
+    std::uint32_t slot;
     bool ends_row;  ///< the last of its row
   };
   RequestBatch batch_;          ///< issued and not sent yet
-  std::vector<Issued> issued_;  ///< the same requests
+  std::vector<Issued> issued_;  ///< the same requests, unless they are in rows
   struct Flight {
     std::uint64_t issued, done, bytes;
   };

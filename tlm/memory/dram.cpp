@@ -95,46 +95,50 @@ bool Dram::move_in_one(bool write, RequestBatch& batch) {
       timing_.access_each(first.address, write, first.time, batch.step, batch.size(), least);
   if (count == 0) return false;
   if (first.data != nullptr) copy(write, first.address, first.data, count * first.bytes);
-  row_hits_ += count;
   first.time = end;
   batch.more = count - 1;
   batch.certain = RequestBatch::kAll;
   return true;
 }
 
-void Dram::move_all(bool write, std::vector<RequestBatch::Request>& requests) {
-  if (fixed_ || use_observer_ != nullptr) {
-    for (RequestBatch::Request& request : requests) move(write, request);
-    return;
+bool Dram::move_rows(bool write, RequestBatch& batch) {
+  RequestBatch::Request& first = batch.requests.front();
+  RequestRows at = batch.rows;
+  at.address = first.address;
+  // Rows begin at whole bursts, if the first does and so far apart.
+  if (!is_bursts(first) || (at.gap & (first.bytes - 1)) != 0) return false;
+  if (first.data != nullptr) {
+    RequestRows of = at;
+    for (std::size_t i = 0; i < batch.times.size(); ++i, of.pass()) {
+      copy(write, of.address, of.data, first.bytes);
+    }
   }
-  for (const RequestBatch::Request& request : requests) {
-    if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
-  }
-  for (std::size_t i = 0; i < requests.size();) {
-    const std::size_t served = spend_in_open_rows(write, requests, i);
-    i += served;
-    if (served == 0) spend(write, requests[i++]);
-  }
+  timing_.access_bursts(write, batch.times, [&at] {
+    const std::uint64_t address = at.address;
+    at.pass();
+    return address;
+  });
+  first.time = batch.times.front();
+  return true;
 }
 
-std::size_t Dram::spend_in_open_rows(bool write, std::vector<RequestBatch::Request>& requests,
-                                     std::size_t first) {
-  const std::uint64_t burst = timing_.mapping().burst_bytes();
-  const std::uint64_t address = requests[first].address;
-  if ((address & (burst - 1)) != 0) return 0;
-  times_.clear();
-  for (std::size_t i = first; i < requests.size(); ++i) {
-    const RequestBatch::Request& request = requests[i];
-    if (request.bytes != burst || request.address != address + times_.size() * burst) break;
-    times_.push_back(request.time);
+void Dram::move_all(bool write, std::vector<RequestBatch::Request>& requests) {
+  for (std::size_t first = 0; first < requests.size();) {
+    times_.clear();
+    std::size_t end = first;
+    for (; end < requests.size() && is_bursts(requests[end]); ++end) {
+      const RequestBatch::Request& request = requests[end];
+      if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
+      times_.push_back(request.time);
+    }
+    if (end == first) {
+      move(write, requests[first++]);
+      continue;
+    }
+    std::size_t next = first;
+    timing_.access_bursts(write, times_, [&] { return requests[next++].address; });
+    for (const std::uint64_t time : times_) requests[first++].time = time;
   }
-  // What it costs to prepare is worth it from a few requests on.
-  constexpr std::size_t kFewest = 3;
-  if (times_.size() < kFewest) return 0;
-  const std::size_t served = timing_.access_open_rows(address, write, times_.data(), times_.size());
-  for (std::size_t i = 0; i < served; ++i) requests[first + i].time = times_[i];
-  row_hits_ += served;
-  return served;
 }
 
 void Dram::spend(bool write, RequestBatch::Request& request) {
@@ -145,11 +149,7 @@ void Dram::spend(bool write, RequestBatch::Request& request) {
     request.time = clock_.edge_ps(last - passed_on);
     return;
   }
-  const hw::DramAccess access = timing_.access(request.address, request.bytes, write, request.time);
-  row_hits_ += access.hits;
-  row_misses_ += access.misses;
-  row_conflicts_ += access.conflicts;
-  request.time = access.end;
+  request.time = timing_.access(request.address, request.bytes, write, request.time).end;
 }
 
 void Dram::copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) {
@@ -165,9 +165,9 @@ void Dram::copy(bool write, std::uint64_t address, unsigned char* data, std::uin
 
 void Dram::trace(sc_core::sc_trace_file* file) const {
   const std::string prefix = std::string(name()) + ".";
-  sc_core::sc_trace(file, row_hits_, prefix + "row_hits");
-  sc_core::sc_trace(file, row_misses_, prefix + "row_misses");
-  sc_core::sc_trace(file, row_conflicts_, prefix + "row_conflicts");
+  sc_core::sc_trace(file, timing_.hits(), prefix + "row_hits");
+  sc_core::sc_trace(file, timing_.misses(), prefix + "row_misses");
+  sc_core::sc_trace(file, timing_.conflicts(), prefix + "row_conflicts");
 }
 
 void Dram::watch(SignalRecorder& recorder) {

@@ -86,11 +86,14 @@ class Dram : public MemoryTarget, public Watched {
  private:
   void move(bool write, RequestBatch::Request& request) override;
   bool move_in_one(bool write, RequestBatch& batch) override;
+  bool move_rows(bool write, RequestBatch& batch) override;
   void move_all(bool write, std::vector<RequestBatch::Request>& requests) override;
-  /// Moves the times of requests that find their rows open; returns how many of those that are
-  /// left from `first` on did.
-  std::size_t spend_in_open_rows(bool write, std::vector<RequestBatch::Request>& requests,
-                                 std::size_t first);
+  /// Whether requests are whole bursts, if the first is, and nothing looks at each.
+  [[nodiscard]] bool is_bursts(const RequestBatch::Request& first) const noexcept {
+    const std::uint64_t burst = timing_.mapping().burst_bytes();
+    return !fixed_ && use_observer_ == nullptr && first.bytes == burst &&
+           (first.address & (burst - 1)) == 0;
+  }
   /// Moves the time of a request from its arrival to its completion.
   void spend(bool write, RequestBatch::Request& request);
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
@@ -101,10 +104,9 @@ class Dram : public MemoryTarget, public Watched {
   const Clock clock_;  ///< of the fixed memory: the bus's
   const bool cached_;  ///< a cache waits for the last beat of its line
   SparseMemory memory_;
-  std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
   std::unique_ptr<hw::DramWatch> signals_;  ///< of the DRAM's channels and banks
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
-  std::vector<std::uint64_t> times_;        ///< of requests one after the other in memory
+  std::vector<std::uint64_t> times_;        ///< of requests of a burst each
   UseObserver* use_observer_ = nullptr;
   ValueQueue* values_ = nullptr;
   const Clock* core_clock_ = nullptr;

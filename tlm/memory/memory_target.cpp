@@ -19,13 +19,19 @@ void MemoryTarget::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_ti
   if (RequestBatch* const batch = short_batch_of(payload, delay)) {
     const bool write = payload.is_write(), needs_data = needs_data_ && !batch->direct;
     batch->served = true;
-    if (batch->more != 0) {
+    if (batch->more != 0 || !batch->times.empty()) {
       RequestBatch::Request& first = batch->requests.front();
       first.status = check(first, needs_data);
       // The others have data if the first has.
+      if (batch->more != 0) {
+        const bool inside =
+            first.is_ok() && batch->more <= (capacity_ - first.address) / first.bytes - 1;
+        if (inside && move_in_one(write, *batch)) return;
+        batch->spread();
+      }
       const bool inside =
-          first.is_ok() && batch->more <= (capacity_ - first.address) / first.bytes - 1;
-      if (inside && move_in_one(write, *batch)) return;
+          first.is_ok() && batch->rows.span(batch->times.size()) <= capacity_ - first.address;
+      if (inside && move_rows(write, *batch)) return;
       batch->expand();
     }
     bool all_ok = true;

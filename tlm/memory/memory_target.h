@@ -71,6 +71,8 @@ class MemoryTarget : public sc_core::sc_module {
   /// The same for a batch that stands for more requests than are in it, if their times stay equally
   /// far apart, and the status of all is that of the first; false, and nothing is done, if not.
   virtual bool move_in_one(bool /*write*/, RequestBatch& /*batch*/) { return false; }
+  /// The same for one whose requests are in rows.
+  virtual bool move_rows(bool /*write*/, RequestBatch& /*batch*/) { return false; }
   /// Moves data without time; the range is inside the memory.
   virtual void copy(bool write, std::uint64_t address, unsigned char* data,
                     std::uint64_t bytes) = 0;

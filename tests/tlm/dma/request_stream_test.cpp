@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "support/random/draws.h"
 #include "support/random/random_machine.h"
 #include "support/report_values.h"
@@ -83,6 +84,7 @@ std::vector<Move> random_moves(Random& random, std::uint32_t request_bytes) {
     if (random() % 3 == 0) rows.pitch += request_bytes * between(random, 0, 9);
     rows.address = random() % (kMemory / 2);
     if (even) rows.address &= ~std::uint64_t{request_bytes - 1};
+    rows.data_pitch = rows.bytes + (random() % 2 == 0 ? 0 : between(random, 1, 70));
     const std::uint64_t pause = random() % 3 == 0 ? between(random, 1, 400) : 0;
     moves.push_back({random() % 4 == 0, rows, pause});
   }
@@ -99,11 +101,15 @@ struct Task {
   hw::Machine machine;
   std::vector<Port> ports;
   std::uint64_t heartbeat;  ///< cycles after which a process that moves nothing acts; 0: none
+  bool with_data = false;
 };
 
 Task random_task(std::uint64_t seed) {
   Random random(seed);
-  Task task{random_system(random), {}, random() % 2 == 0 ? 0 : between(random, 5, 300)};
+  Task task{random_system(random),
+            {},
+            random() % 2 == 0 ? 0 : between(random, 5, 300),
+            random() % 4 == 0};
   for (std::uint32_t i = random() % 3 == 0 ? between(random, 2, 4) : 1; i != 0; --i) {
     task.ports.push_back({random() % 3 == 0 ? between(random, 1, 40) : 16,
                           random() % 3 == 0 ? between(random, 0, 200) : RequestDma::kQuantum,
@@ -120,7 +126,12 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
   };
   {
     SystemBus bus("bus", task.machine.bus);
-    Dram dram("dram", task.machine.dram, false);
+    Dram dram("dram", task.machine.dram, task.with_data);
+    if (task.with_data) {
+      for (std::uint64_t i = 0; i < kMemory; ++i) {
+        dram.stored(i) = static_cast<std::uint8_t>(i * 2654435761U >> 13U);
+      }
+    }
     std::vector<std::unique_ptr<RequestDma>> ports;
     std::size_t running = task.ports.size();
     const Clock clock(task.machine.core.clock_mhz);
@@ -134,11 +145,18 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
       sc_core::sc_spawn([&, i, name] {
         for (const Move& move : task.ports[i].moves) {
           if (move.pause != 0) sc_core::wait(clock.edge(move.pause));
+          DmaPort::Rows rows = move.rows;
+          std::vector<std::uint8_t> data(task.with_data ? rows.count * rows.data_pitch : 0);
+          for (std::size_t at = 0; at < data.size(); ++at) {
+            data[at] = static_cast<std::uint8_t>(at + i);
+          }
+          rows.data = task.with_data ? data.data() : nullptr;
           const std::uint64_t done =
-              ports[i]->move(move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, move.rows,
-                             0, [&](std::uint64_t row, std::uint64_t at) {
+              ports[i]->move(move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, rows, 0,
+                             [&](std::uint64_t row, std::uint64_t at) {
                                note(name + " row " + std::to_string(row), at);
                              });
+          note(name + " data", hw::hash_of(data.data(), data.size()));
           note(name + " done", done);
           note(name + " next", ports[i]->next_issue());
           note(name + " returns at", to_ps(sc_core::sc_time_stamp()));
@@ -153,6 +171,7 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
       });
     }
     sc_core::sc_start();
+    if (task.with_data) note("memory", hw::hash_of(&dram.stored(0), kMemory));
     const sc_core::sc_time end = sc_core::sc_time_stamp() + test::ns(100'000);
     bus.finish(end);
     dram.finish(end);
