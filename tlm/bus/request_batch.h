@@ -95,7 +95,7 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   /// one in `requests`, with their times as Request::time has them. Their status is the first
   /// one's.
   RequestRows rows;
-  std::vector<std::uint64_t> times;  ///< of each, the first included; empty: none are told so
+  std::vector<std::uint64_t> times;  ///< of each, the first included; empty: not in this form
   bool served = false;
   bool direct = false;  ///< the initiator moves the data by direct memory access: time alone
 
@@ -113,7 +113,8 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
     if (more >= certain) more = certain - 1;
     certain = kAll;
   }
-  /// Tells requests that `more` counts by their times, but those that may issue at another time.
+  /// Puts the requests that `more` counts into `rows` and `times`, but those that may issue at
+  /// another time.
   void spread() {
     leave_uncertain();
     const Request& first = requests.front();

@@ -123,7 +123,7 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   /// The same of the answers.
   bool respond_in_one(RequestBatch& batch, const BatchCall& call);
   void send(RequestBatch& batch, BatchCall& call);
-  /// Channels, and nobody looks at single requests.
+  /// Whether it has channels and no observer of single requests.
   [[nodiscard]] bool is_plain() const noexcept {
     return observers_.empty() && core_.mesh() == nullptr;
   }

@@ -235,19 +235,17 @@ void RequestDma::issue_in_reach(Stream& stream, Transfer& transfer) {
 }
 
 std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Transfer& transfer) {
-  const bool looked_at_each = batch_.times.empty();  // by somebody on the way
+  const bool is_expanded = batch_.times.empty();  // by the bus or the memory
   for (const RequestBatch::Request& request : batch_.requests) {
     if (!request.is_ok()) report(request);
-    if (looked_at_each) batch_.times.push_back(request.time);
+    if (is_expanded) batch_.times.push_back(request.time);
   }
   const Clock clock = clock_;
   for (const std::uint64_t time : batch_.times) {
     const std::uint64_t done = clock.cycle_from_ps(time);
     window_[slot] = done;
     slot = slot_after(slot);
-    const bool ends_row = --rows.row_left == 0;
-    if (ends_row) rows.row_left = rows.in_row;
-    finish(done, ends_row, transfer);
+    finish(done, rows.pass(), transfer);
   }
   return slot;
 }
