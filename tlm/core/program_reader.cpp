@@ -1,6 +1,7 @@
 #include "tlm/core/program_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -10,6 +11,23 @@
 #include "hw/program/command_codec.h"
 
 namespace systole::tlm_model {
+namespace {
+
+/// Of commands, which are whole words: FNV-1a's steps, of eight bytes each.
+std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t count) {
+  static_assert(hw::kCommandBytes % sizeof(std::uint64_t) == 0);
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (std::size_t at = 0; at < count; at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, sizeof(word));
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    // High bits of a product depend on all below them, low ones on few: they change places.
+    hash ^= hash >> 32U;
+  }
+  return hash;
+}
+
+}  // namespace
 
 ProgramReader::ProgramReader(const sc_core::sc_module_name& name, const hw::Machine& machine,
                              DmaPort& port, std::function<std::uint64_t()> oldest,
@@ -135,11 +153,8 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
     }
   }
   Chunk& chunk = chunks_[first / machine_.core.fetch_commands];
-  const std::size_t size = count * hw::kCommandBytes;
-  if (chunk.bytes.size() != size || !std::equal(bytes, bytes + size, chunk.bytes.begin())) {
-    chunk.bytes.assign(bytes, bytes + size);
-    chunk.generation = 0;
-  }
+  const std::uint64_t hash = hash_of(bytes, count * hw::kCommandBytes);
+  if (hash != std::exchange(chunk.hash, hash)) chunk.generation = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const hw::Command& command = decoded_[i];
     const std::uint64_t referred = read_referred(command, first + i);

@@ -67,7 +67,7 @@ class ProgramReader : public sc_core::sc_module {
  private:
   /// A chunk as it was read last, so that the same bytes are checked once.
   struct Chunk {
-    std::vector<std::uint8_t> bytes;
+    std::uint64_t hash = 0;        ///< of its bytes
     std::uint64_t generation = 0;  ///< of the records that they were checked with
   };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,34 @@ TEST_F(ProgramReaderTest, RunsTheBytesInMemoryWhateverRanBefore) {
       chains[0].stages[0].imm[1] = highest;
       rig.execute(moves_through({0}), chains);
       EXPECT_EQ(rig.core.memory.scratchpad.data()[65536], highest);
+      rig.set(Core::kControl, Core::kAcknowledge);
+      sc_core::wait(1, sc_core::SC_US);
+    }
+  });
+}
+
+// One command of forty has another place, which the machine has or not, each time anew: what was
+// checked before does not hide it.
+TEST_F(ProgramReaderTest, ChecksWhatChangedSinceTheRunBefore) {
+  expect_report("/systole/core");
+  CoreRig rig(machine_with_slots(8));
+  std::mt19937 random(4);
+  hw::Program program;
+  program.chains = different_chains(1);
+  program.commands = moves_through(std::vector<std::uint16_t>(40, 0));
+  program.commands.push_back({});
+  rig.run([&] {
+    for (int n = 0; n < 400; ++n) {
+      const bool is_bad = random() % 2 == 0;
+      hw::Program changed = program;
+      std::uint32_t& address = changed.commands[random() % 40].as<hw::cmd::Move>()->to.address;
+      address = is_bad ? 0xff000000 + random() % 0x1000000 : address + 4 * (random() % 8);
+      std::vector<std::uint8_t> bytes = hw::encode_program(changed);
+      rig.host.debug(tlm::TLM_WRITE_COMMAND, CoreRig::kProgramAddress, bytes.data(), bytes.size());
+      rig.set(Core::kProgram, CoreRig::kProgramAddress);
+      rig.set(Core::kControl, Core::kStart);
+      sc_core::wait(rig.interrupt.posedge_event());
+      EXPECT_EQ(rig.get(Core::kStatus), is_bad ? 2U | 8U : 2U) << n;
       rig.set(Core::kControl, Core::kAcknowledge);
       sc_core::wait(1, sc_core::SC_US);
     }
