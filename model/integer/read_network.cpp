@@ -222,6 +222,7 @@ std::vector<hw::Dyadic> read_factors(const NetworkFile& file, const NetworkNode&
   const auto multipliers = file.constants().copy<std::int32_t>(node.inputs[first]);
   const auto shifts = file.constants().copy<std::int8_t>(node.inputs[first + 1]);
   std::vector<hw::Dyadic> factors;
+  factors.reserve(multipliers.size());
   for (std::size_t i = 0; i < multipliers.size(); ++i) {
     factors.push_back({multipliers[i], shifts[i]});
   }

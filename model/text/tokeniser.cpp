@@ -7,10 +7,12 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <queue>
 #include <stdexcept>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
@@ -71,6 +73,8 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(left) << 32U | static_cast<std::uint32_t>(right);
 }
 
+std::uint64_t pair_of(const Merge& merge) { return pair_key(merge.left, merge.right); }
+
 /// GPT-2's byte pair encoding, from its two files or from the metadata of a network file, which has
 /// tokens and merges as lists. There tokens may be control tokens: they are what they are written
 /// as, and a text is cut at them first, the longest one where several begin.
@@ -91,13 +95,13 @@ class BytePairs : public Tokeniser {
             std::uint32_t vocabulary) {
     read_tokens(vocab_path, vocabulary);
     read_merges(merges_path);
-    forget_names();
+    pack();
   }
   /// From metadata, in the same way.
   BytePairs(const std::string& place, const nlohmann::json& metadata, std::uint32_t vocabulary);
 
   [[nodiscard]] std::uint32_t vocabulary() const override {
-    return static_cast<std::uint32_t>(bytes_.size());
+    return static_cast<std::uint32_t>(ends_.size());
   }
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
@@ -111,7 +115,7 @@ class BytePairs : public Tokeniser {
       }
       encode_words(text, piece, at, ids);
       ids.push_back(control);
-      piece = at += bytes_[static_cast<std::size_t>(control)].size();
+      piece = at += token(control).size();
     }
     encode_words(text, piece, text.size(), ids);
     return ids;
@@ -120,10 +124,10 @@ class BytePairs : public Tokeniser {
   [[nodiscard]] std::string decode(const std::vector<std::int32_t>& ids) const override {
     std::string text;
     for (const std::int32_t id : ids) {
-      if (id < 0 || static_cast<std::size_t>(id) >= bytes_.size()) {
+      if (id < 0 || static_cast<std::size_t>(id) >= ends_.size()) {
         throw std::out_of_range("decode: id " + std::to_string(id));
       }
-      text += bytes_[static_cast<std::size_t>(id)];
+      text += token(id);
     }
     return text;
   }
@@ -137,8 +141,16 @@ class BytePairs : public Tokeniser {
   void read_merges(const std::string& path);
   void add_token(const std::string& path, const std::string& token, std::uint32_t id);
   void add_merge(const std::string& path, std::size_t line_number, std::string_view line);
-  /// What is written is not needed any more once all merges are known.
-  void forget_names();
+  /// What is read is not needed any more once all merges are known.
+  void pack();
+  /// The bytes of a token.
+  [[nodiscard]] std::string_view token(std::int32_t id) const {
+    const auto index = static_cast<std::size_t>(id);
+    const std::uint32_t begin = index == 0 ? 0 : ends_[index - 1];
+    return std::string_view(bytes_).substr(begin, ends_[index] - begin);
+  }
+  /// The place in `merges_` of what becomes of two tokens, if anything does.
+  [[nodiscard]] std::optional<std::uint32_t> rank_of(std::int32_t left, std::int32_t right) const;
   /// The control token that a text begins with, or kNone.
   [[nodiscard]] std::int32_t control_at(std::string_view text) const;
   /// The bytes of `text` from `begin` to `end`.
@@ -149,14 +161,21 @@ class BytePairs : public Tokeniser {
   /// kNone at those of the others.
   void merge(std::vector<std::int32_t>& tokens) const;
 
-  std::vector<std::string> bytes_;                     ///< of every token
-  std::unordered_map<std::string, std::int32_t> ids_;  ///< of tokens as written, while reading
-  std::array<std::int32_t, 0x100> byte_ids_{};         ///< of tokens of one byte, or kNone
-  std::vector<std::int32_t> controls_;                 ///< the longest first
+  /// What a file is read to.
+  struct Reading {
+    std::vector<std::string> bytes;                     ///< of every token
+    std::unordered_map<std::string, std::int32_t> ids;  ///< of tokens as written
+    std::unordered_set<std::uint64_t> pairs;            ///< of merges
+  };
+  Reading reading_;
+  std::string bytes_;                           ///< of all tokens, one after the other
+  std::vector<std::uint32_t> ends_;             ///< of each token, in `bytes_`
+  std::array<std::int32_t, 0x100> byte_ids_{};  ///< of tokens of one byte, or kNone
+  std::vector<std::int32_t> controls_;          ///< the longest first
   bool digits_alone_ = false;
   std::int32_t end_ = kNone;
-  std::vector<Merge> merges_;                             ///< the earlier the first
-  std::unordered_map<std::uint64_t, std::size_t> ranks_;  ///< of pairs, in `merges_`
+  std::vector<Merge> merges_;           ///< the earlier the first
+  std::vector<std::uint32_t> by_pair_;  ///< places in `merges_` in the order of their pairs
 };
 
 void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
@@ -167,7 +186,7 @@ void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
     fail(path, fmt::format("{} tokens, expected the {} of the checkpoint's table of words",
                            tokens.size(), vocabulary));
   }
-  bytes_.resize(vocabulary);
+  reading_.bytes.resize(vocabulary);
   byte_ids_.fill(kNone);
   for (const auto& item : tokens.items()) {
     const std::string& token = item.key();
@@ -186,9 +205,10 @@ void BytePairs::add_token(const std::string& path, const std::string& token, std
   if (!bytes || bytes->empty()) {
     fail(path, named() + "expected letters of the alphabet of bytes");
   }
-  if (!bytes_[id].empty()) fail(path, fmt::format("{}its id {} comes twice", named(), id));
-  bytes_[id] = *bytes;
-  ids_[token] = static_cast<std::int32_t>(id);
+  std::string& written = reading_.bytes[id];
+  if (!written.empty()) fail(path, fmt::format("{}its id {} comes twice", named(), id));
+  written = *bytes;
+  reading_.ids[token] = static_cast<std::int32_t>(id);
   if (bytes->size() == 1) {
     byte_ids_.at(static_cast<unsigned char>(bytes->front())) = static_cast<std::int32_t>(id);
   }
@@ -222,19 +242,17 @@ BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
     fail(place, fmt::format("{} tokens, expected the {} of the network's table of words",
                             tokens.size(), vocabulary));
   }
-  bytes_.resize(vocabulary);
+  reading_.bytes.resize(vocabulary);
   byte_ids_.fill(kNone);
   for (const nlohmann::json& id : list("control", is_id, "ids")) {
     const auto index = id.get<std::uint32_t>();
-    bytes_[index] = tokens[index].get<std::string>();
-    if (bytes_[index].empty()) fail(place, fmt::format("control token {} is empty", index));
+    std::string& written = reading_.bytes[index];
+    written = tokens[index].get<std::string>();
+    if (written.empty()) fail(place, fmt::format("control token {} is empty", index));
     controls_.push_back(static_cast<std::int32_t>(index));
   }
-  std::sort(controls_.begin(), controls_.end(), [this](std::int32_t a, std::int32_t b) {
-    return bytes_[static_cast<std::size_t>(a)].size() > bytes_[static_cast<std::size_t>(b)].size();
-  });
   for (std::uint32_t id = 0; id < vocabulary; ++id) {
-    if (bytes_[id].empty()) add_token(place, tokens[id].get<std::string>(), id);
+    if (reading_.bytes[id].empty()) add_token(place, tokens[id].get<std::string>(), id);
   }
   if (const auto end = metadata.find("end"); end != metadata.end()) {
     if (!is_id(*end)) fail(place, "'end': expected the id of a token");
@@ -244,18 +262,43 @@ BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
   for (const nlohmann::json& merge : list("merges", is_text, "texts")) {
     add_merge(place + ": merges", ++number, merge.get<std::string>());
   }
-  forget_names();
+  pack();
+  std::sort(controls_.begin(), controls_.end(),
+            [this](std::int32_t a, std::int32_t b) { return token(a).size() > token(b).size(); });
 }
 
-void BytePairs::forget_names() {
-  const auto found = ids_.find(kEndOfText);
-  if (end_ == kNone && found != ids_.end()) end_ = found->second;
-  ids_ = std::unordered_map<std::string, std::int32_t>();
+void BytePairs::pack() {
+  const auto found = reading_.ids.find(kEndOfText);
+  if (end_ == kNone && found != reading_.ids.end()) end_ = found->second;
+  std::size_t size = 0;
+  for (const std::string& bytes : reading_.bytes) size += bytes.size();
+  bytes_.reserve(size);
+  ends_.reserve(reading_.bytes.size());
+  for (const std::string& bytes : reading_.bytes) {
+    bytes_ += bytes;
+    ends_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+  }
+  merges_.shrink_to_fit();
+  by_pair_.resize(merges_.size());
+  std::iota(by_pair_.begin(), by_pair_.end(), 0U);
+  std::sort(by_pair_.begin(), by_pair_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return pair_of(merges_[a]) < pair_of(merges_[b]);
+  });
+  reading_ = {};
+}
+
+std::optional<std::uint32_t> BytePairs::rank_of(std::int32_t left, std::int32_t right) const {
+  const std::uint64_t pair = pair_key(left, right);
+  const auto found = std::lower_bound(
+      by_pair_.begin(), by_pair_.end(), pair,
+      [this](std::uint32_t of, std::uint64_t wanted) { return pair_of(merges_[of]) < wanted; });
+  if (found == by_pair_.end() || pair_of(merges_[*found]) != pair) return std::nullopt;
+  return *found;
 }
 
 std::int32_t BytePairs::control_at(std::string_view text) const {
   for (const std::int32_t id : controls_) {
-    const std::string& written = bytes_[static_cast<std::size_t>(id)];
+    const std::string_view written = token(id);
     if (text.substr(0, written.size()) == written) return id;
   }
   return kNone;
@@ -292,14 +335,14 @@ void BytePairs::add_merge(const std::string& path, std::size_t line_number, std:
   }
   const std::string left(line.substr(0, blank)), right(line.substr(blank + 1));
   const auto id_of = [&](const std::string& token) {
-    const auto found = ids_.find(token);
-    if (found == ids_.end()) {
+    const auto found = reading_.ids.find(token);
+    if (found == reading_.ids.end()) {
       error("'" + hw::printable(token, 40) + "' is no token of the vocabulary");
     }
     return found->second;
   };
   const Merge merge{id_of(left), id_of(right), id_of(left + right)};
-  if (!ranks_.emplace(pair_key(merge.left, merge.right), merges_.size()).second) {
+  if (!reading_.pairs.insert(pair_of(merge)).second) {
     error("a pair that has come before");
   }
   merges_.push_back(merge);
@@ -332,18 +375,18 @@ void BytePairs::merge(std::vector<std::int32_t>& tokens) const {
   }
   // The pairs that can become one, the first in the file first, then from left to right. Whether
   // one is still there shows when its turn comes.
-  using Candidate = std::pair<std::size_t, std::size_t>;  // rank, place
+  using Candidate = std::pair<std::uint32_t, std::size_t>;  // rank, place
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
   const auto add = [&](std::size_t at) {
     if (after[at] == end) return;
-    const auto rank = ranks_.find(pair_key(tokens[at], tokens[after[at]]));
-    if (rank != ranks_.end()) queue.emplace(rank->second, at);
+    const auto rank = rank_of(tokens[at], tokens[after[at]]);
+    if (rank) queue.emplace(*rank, at);
   };
   for (std::size_t at = 0; at < end; ++at) add(at);
   std::vector<std::size_t> changed;
   while (!queue.empty()) {
     // One pair wherever it occurs, and only then what that makes possible.
-    const std::size_t rank = queue.top().first;
+    const std::uint32_t rank = queue.top().first;
     const Merge& rule = merges_[rank];
     changed.clear();
     for (; !queue.empty() && queue.top().first == rank; queue.pop()) {
