@@ -1,5 +1,7 @@
 #include "tlm/system.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,9 +9,25 @@
 #include "base/error.h"
 #include "hw/noc/mesh_nodes.h"
 
+// Of mimalloc, where a program is linked with it; else the allocator is glibc's own.
+extern "C" void mi_collect(bool force) noexcept __attribute__((weak));
+
 namespace systole::tlm_model {
 
 namespace {
+
+/// After so many bytes of an image that goes piece by piece, what its pieces and their mapper have
+/// left is given back: main memory does not come from the allocator, which would keep that.
+constexpr std::size_t kGiveBackBytes = std::size_t{16} << 20U;
+
+/// Gives memory that was freed, and that the allocator keeps for what comes next, to the system.
+void give_back_free_memory() noexcept {
+  if (mi_collect != nullptr) {
+    mi_collect(true);
+  } else {
+    (void)::malloc_trim(0);
+  }
+}
 
 std::vector<CorePlace> only_core(const hw::Machine& machine, Engines engines) {
   std::vector<CorePlace> places;
@@ -226,22 +244,34 @@ void Board::start_of_simulation() {
 // Only now are the sockets bound.
 void System::start_of_simulation() {
   Board::start_of_simulation();
-  for (const hw::MemoryImage* image : images_) poke(*image);
-}
-
-void System::poke(const hw::MemoryImage& image) {
-  for (const hw::MemoryPiece& piece : image) {
-    if (!functional() && !piece.is_program) continue;
-    const std::shared_ptr<const std::uint8_t> bytes = piece.bytes.hold();
-    host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(bytes.get()),
-               piece.bytes.size());
+  for (const hw::MemoryImage* image : images_) {
+    for (const hw::MemoryPiece& piece : *image) poke(piece);
   }
 }
 
-void System::exchange_program(const hw::MemoryImage& image,
+void System::poke(const hw::MemoryPiece& piece) {
+  if (!functional() && !piece.is_program) return;
+  const std::shared_ptr<const std::uint8_t> bytes = piece.bytes.hold();
+  host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(bytes.get()),
+             piece.bytes.size());
+}
+
+void System::exchange_program(hw::MemoryImage image,
                               const std::vector<hw::HostFunction>& functions) {
   host.set_functions(functions);
-  poke(image);
+  // The program first: unlike tiles of weights it is there, and the allocator keeps for a while
+  // what has just gone.
+  std::stable_partition(image.begin(), image.end(),
+                        [](const hw::MemoryPiece& piece) { return piece.is_program; });
+  std::size_t taken = 0;
+  for (hw::MemoryPiece& piece : image) {
+    poke(piece);
+    taken += piece.bytes.size();
+    piece.bytes = {};
+    if (taken < kGiveBackBytes) continue;
+    give_back_free_memory();
+    taken = 0;
+  }
 }
 
 void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) {

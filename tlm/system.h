@@ -140,9 +140,8 @@ class System : public Board {
 
   /// What runs next, while nothing runs: the pieces of `image`, without values its program alone,
   /// take the place of those before without taking simulated time. `functions` must outlive the
-  /// run.
-  void exchange_program(const hw::MemoryImage& image,
-                        const std::vector<hw::HostFunction>& functions);
+  /// run. Each piece is dropped as soon as memory has it.
+  void exchange_program(hw::MemoryImage image, const std::vector<hw::HostFunction>& functions);
 
   /// What DRAM has from `begin` to `end` is not read any more: it costs no host memory.
   void forget(std::uint64_t begin, std::uint64_t end) { dram.forget(begin, end); }
@@ -171,7 +170,7 @@ class System : public Board {
 
  private:
   void start_of_simulation() override;
-  void poke(const hw::MemoryImage& image);
+  void poke(const hw::MemoryPiece& piece);
   /// `machines` of the places, whose engines go into the board.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine,
          const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,

@@ -165,6 +165,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   options.first_inferences = run.prompts();
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
   options.unread = [&](std::size_t step) { return run.unread(step); };
+  options.take_image = [&] { return run.take_image(); };
   OperatorEnds last;  // of the last inference
   options.observer = [&](const tlm_model::CommandTrace& trace) { last.add(trace); };
   const auto add_phases = [&](std::array<std::uint64_t, kLlamaPhases>& phases) {

@@ -235,6 +235,7 @@ LlamaGeneration speculate(const hw::Machine& machine, const model::IntegerLlama&
     text.programs().select(now->program, now->tokens);
     return text.programs().map();
   };
+  options.take_image = [&] { return text.programs().take_image(); };
   options.next_input = [&](const std::vector<std::vector<std::uint8_t>>& outputs)
       -> std::optional<std::vector<std::uint8_t>> {
     now = text.next(outputs.empty() ? Ids() : widen(outputs.back(), output));

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "model/build/host_operators.h"
 #include "model/build/llama_graph.h"
 #include "testbench/network/tensors.h"
@@ -128,7 +129,33 @@ void LlamaPrograms::take_over(Program& program, model::Graph graph, const std::s
       move(stage->statistics);
     }
   }
+  share_parameters(graph.nodes);
   program.nodes = std::move(graph.nodes);
+}
+
+void LlamaPrograms::share_parameters(std::vector<model::Node>& nodes) const {
+  using Words = hw::SharedVector<std::int32_t>;
+  const auto hash = [](const Words& words) {
+    return hw::hash_of(reinterpret_cast<const std::uint8_t*>(words.data()),
+                       words.size() * sizeof(std::int32_t));
+  };
+  std::unordered_multimap<std::uint64_t, Words> known;
+  const auto learn = [&](const std::vector<model::Node>& of) {
+    for (const model::Node& node : of) {
+      if (node.stage() == nullptr || node.stage()->parameters.empty()) continue;
+      known.emplace(hash(node.stage()->parameters), node.stage()->parameters);
+    }
+  };
+  learn(graph_.nodes);
+  for (const Program& program : programs_) learn(program.nodes);
+  for (model::Node& node : nodes) {
+    if (node.stage() == nullptr || node.stage()->parameters.empty()) continue;
+    Words& words = node.stage()->parameters;
+    const auto [first, last] = known.equal_range(hash(words));
+    const auto same =
+        std::find_if(first, last, [&](const auto& each) { return each.second == words; });
+    if (same != last) words = same->second;
+  }
 }
 
 void LlamaPrograms::activate(std::size_t program) {
@@ -163,11 +190,7 @@ void LlamaPrograms::select(std::size_t program, TokenRange tokens) {
 }
 
 const mapper::Mapping& LlamaPrograms::map() {
-  if (std::exchange(is_first_, false)) {
-    take_out_data(std::numeric_limits<std::uint64_t>::max(), current_.image);
-    current_.image.shrink_to_fit();
-    return current_;
-  }
+  if (std::exchange(is_first_, false)) return current_;
   Program& program = programs_.at(active_);
   const bool with_constants = !std::exchange(program.is_in_memory, true);
   current_ = program.mapper->map(graph_, with_constants, std::move(current_));

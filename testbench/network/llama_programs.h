@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,8 +49,10 @@ class LlamaPrograms {
   /// parameters when it is the first one of its number.
   const mapper::Mapping& map();
   /// The same with what tensors of all programs begin with, for the first inference. If nothing
-  /// else is selected, the next call of map() returns it again, its image the program alone.
+  /// else is selected, the next call of map() returns it again.
   const mapper::Mapping& map_first();
+  /// The image of the last mapping, which has none from then on.
+  [[nodiscard]] hw::MemoryImage take_image() { return std::exchange(current_.image, {}); }
   /// Frees the host memory of a program that is not selected any more.
   void release(std::size_t program);
   /// Where weights and parameters of a program are: the first byte, and the one after the last.
@@ -81,12 +84,14 @@ class LlamaPrograms {
   /// Its tensors as those of graph_, or new ones.
   void take_over(Program& program, model::Graph graph, const std::string& network,
                  const std::string& prefix);
+  /// Lets nodes share the parameters of others that are equal.
+  void share_parameters(std::vector<model::Node>& nodes) const;
   void activate(std::size_t program);
   void move(TokenRange tokens);
 
   const hw::Machine machine_;
   model::Graph graph_;
-  std::vector<Program> programs_;
+  std::deque<Program> programs_;  ///< not moved: they are large
   std::size_t active_ = SIZE_MAX;
   TokenRange selected_;
   hw::MemoryImage tensors_;  ///< what those of all programs begin with

@@ -52,6 +52,8 @@ class LlamaRun {
   /// Where the constants of the prompt's program are, from the inference on that is the first one
   /// without it: as SimulationOptions::unread.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> unread(std::size_t inference) const;
+  /// As SimulationOptions::take_image.
+  [[nodiscard]] hw::MemoryImage take_image() { return programs_.take_image(); }
   /// Of the last call of step().
   [[nodiscard]] const mapper::Mapping& latest() const { return programs_.latest(); }
 

@@ -74,8 +74,10 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     check_input_sizes(inputs, subject.name, subject.input.bytes());
   }
   const hw::Program& first = *subject.program;
-  tlm_model::System system("system", machine, std::move(engines), subject.address, *subject.image,
-                           first.host_functions, options.functional);
+  const hw::MemoryImage later;
+  tlm_model::System system("system", machine, std::move(engines), subject.address,
+                           options.take_image ? later : *subject.image, first.host_functions,
+                           options.functional);
   system.set_threads(options.threads);
   tlm_model::CommandProcessor& processor = system.core.processor;
   std::unique_ptr<Checker> checker;
@@ -143,12 +145,14 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       made = std::move(*bytes);
     }
     if (options.next_step) {
-      subject.take(options.next_step(next));
+      // Memory that is free by then need not be taken for the mapping.
       if (options.unread) {
         const auto [begin, end] = options.unread(next);
         system.forget(begin, end);
       }
-      system.exchange_program(*subject.image, subject.program->host_functions);
+      subject.take(options.next_step(next));
+      system.exchange_program(options.take_image ? options.take_image() : *subject.image,
+                              subject.program->host_functions);
     }
     count.begin(subject.program->commands.size(), inputs.size() - next);
     if (subject.graph != nullptr && options.bounds) {

@@ -43,9 +43,12 @@ struct SimulationOptions {
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate(), which need not live longer than until then.
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
-  /// Of the inference that next_step was called for: the first byte, and the one after the last, of
-  /// memory that it and those after it do not read. May be empty.
+  /// Of the inference that next_step is called for afterwards: the first byte, and the one after
+  /// the last, of memory that it and those after it do not read. May be empty.
   std::function<std::pair<std::uint64_t, std::uint64_t>(std::size_t inference)> unread;
+  /// The image of what next_step returned, which goes piece by piece as memory takes it; that of
+  /// the mapping given to simulate() is not read then. Empty: images stay in their mappings.
+  std::function<hw::MemoryImage()> take_image;
   /// The bytes of the input of each inference from the outputs that are kept of those before it, in
   /// the place of those given to simulate(), of which there are as many at most; nothing ends the
   /// run.
