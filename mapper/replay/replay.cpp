@@ -52,10 +52,15 @@ bool reads_what_writes(const ReplayRanges& old, const ReplayRanges& young) {
 Replay::Queue::Queue(std::uint32_t station)
     : capacity(station),
       works(power_at_least(station)),
-      ranges(works.size()),
+      ranges(power_at_least(4 * std::size_t{station})),
       completed(std::max(kKeptTimes, power_at_least(4 * std::size_t{station}))),
       released(completed.size()),
       taken(completed.size()) {}
+
+void Replay::Queue::take() {
+  if (ended == dispatched) return;
+  taken[ended & (taken.size() - 1)] = std::max(free, work(ended).dispatched);
+}
 
 Replay::Replay(const hw::Machine& machine, Service service)
     : machine_(machine),
@@ -103,8 +108,12 @@ std::uint64_t Replay::ready_of(const ReplayWork& work) const {
   std::uint64_t ready = work.dispatched;
   for (std::size_t u = 0; u < kQueues; ++u) {
     const Queue& queue = queues_[u];
-    if (const std::uint64_t n = work.after_completion[u]; n != 0) {
+    if (std::uint64_t n = work.after_completion[u]; n != 0) {
       ready = std::max(ready, queue.completion(n - 1));
+      for (std::uint64_t also = work.also_after[u]; also != 0; also >>= 1) {
+        --n;
+        if ((also & 1) != 0) ready = std::max(ready, queue.completion(n - 1));
+      }
     }
     if (const std::uint64_t n = work.after_release[u]; n != 0) {
       ready = std::max(ready, queue.release(n - 1));
@@ -188,6 +197,31 @@ void Replay::fetch_chunk(const hw::Program& program, std::size_t index) {
   fetch_due_ = kNever;
 }
 
+// The place of a command is free when it has completed, which need not be in their order: a move
+// completes before a store ahead of it whose writes are in flight. False: nothing can end.
+bool Replay::wait_for_place(Queue& queue) {
+  while (queue.places_taken() >= queue.capacity) {
+    const auto first = std::min_element(queue.completing.begin(), queue.completing.end());
+    if (first == queue.completing.end()) {
+      if (!step()) return false;
+      continue;
+    }
+    // What happens before may complete another one earlier.
+    const std::uint64_t free = *first;
+    if (free > dispatch_ && step_before(static_cast<double>(free))) continue;
+    queue.completing.erase(first);
+    dispatch_ = std::max(dispatch_, free);
+  }
+  return true;
+}
+
+bool Replay::step_before(double cycle) {
+  fetch_due_ = cycle;
+  const bool acts = step();
+  fetch_due_ = kNever;
+  return acts;
+}
+
 // False: something has to end first.
 bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   const hw::Command& command = program.commands[index];
@@ -203,14 +237,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode()));
   Queue& queue = queues_[unit];
   const std::uint64_t number = queue.dispatched;
-  if (number >= queue.capacity) {
-    const std::uint64_t leaving = number - queue.capacity;
-    // Nothing else that dispatch waits for may change meanwhile.
-    while (leaving >= queue.ended) {
-      if (!step()) return false;
-    }
-    dispatch_ = std::max(dispatch_, queue.completion(leaving));
-  }
+  if (!wait_for_place(queue)) return false;
   ++dispatch_;
   ReplayWork& work = queue.work(number);
   decode_work(command, program, machine_, attention_, work);
@@ -221,6 +248,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   find_hazards(unit);
   loop_commands_[loop_ % 2][unit] = number + 1;
   ++queue.dispatched;
+  if (number == queue.ended) queue.take();
   ++commands_;
   return true;
 }
@@ -229,8 +257,8 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
 bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
   for (const Queue& queue : queues_) {
     if (queue.ended != queue.dispatched) return false;
-    if (queue.ended != 0) dispatch_ = std::max(dispatch_, queue.completion(queue.ended - 1));
   }
+  dispatch_ = std::max(dispatch_, last_end_);
   const hw::Command& command = program.commands[index];
   if (command.issue == hw::Issue::kCall) dispatch_ += loops_->cycles(program, index);
   last_end_ = std::max(last_end_, dispatch_);
@@ -242,8 +270,8 @@ bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
 bool Replay::dispatch_host(const hw::Command& command, const hw::Program& program) {
   for (const Queue& queue : queues_) {
     if (queue.ended != queue.dispatched) return false;
-    if (queue.ended != 0) dispatch_ = std::max(dispatch_, queue.completion(queue.ended - 1));
   }
+  dispatch_ = std::max(dispatch_, last_end_);
   ReplayWork work;
   decode_work(command, program, machine_, attention_, work);
   // An interrupt, the command's position read, the interrupt acknowledged, completion written.
@@ -264,12 +292,12 @@ bool Replay::issue(const hw::Command& command) {
   for (std::size_t u = 0; u < kQueues; ++u) {
     const Queue& queue = queues_[u];
     if (call && queue.ended != queue.dispatched) return false;
-    if (call && queue.ended != 0) after = std::max(after, queue.completion(queue.ended - 1));
-    // Loops that a loop unroller has in flight: two.
-    const std::uint64_t begun = queue.ended + (queue.phase == Phase::kIdle ? 0 : 1);
+    if (call) after = std::max(after, last_end_);
+    // Loops that a loop unroller has in flight: two. A unit takes its next command when it is free,
+    // and waits with it for hazards.
     const std::uint64_t needed = loop_commands_[(loop_ + 1) % 2][u];
-    if (needed > begun) return false;
-    if (needed != 0) after = std::max(after, queue.taken[(needed - 1) & (queue.taken.size() - 1)]);
+    if (needed > std::min(queue.dispatched, queue.ended + 1)) return false;
+    if (needed != 0) after = std::max(after, queue.taking(needed - 1));
   }
   ++loop_;
   dispatch_ = after + (call ? machine_.core.call_cycles : machine_.core.loop_cycles);
@@ -288,18 +316,23 @@ void Replay::find_hazards(std::size_t unit) {
         attention_ == 0) {
       continue;
     }
-    // Commands complete in order: those that had completed before are no matter any more.
+    // The oldest ones that had completed before are no matter any more.
     while (queue.gone < queue.ended && queue.completion(queue.gone) <= work.dispatched)
       ++queue.gone;
-    const std::uint64_t oldest = std::max(
-        queue.gone, queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity));
+    const std::uint64_t kept = queue.ranges.size();
+    const std::uint64_t oldest =
+        std::max(queue.gone, queue.dispatched - std::min(queue.dispatched, kept));
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
       const ReplayRanges& old = queue.ranges_of(n - 1);
       if (writes_what_touches(old, young)) {
-        work.after_completion[u] = n;
-        break;
-      }
-      if (work.after_release[u] == 0 && reads_what_writes(old, young)) {
+        if (work.after_completion[u] == 0) {
+          work.after_completion[u] = n;
+        } else if (const std::uint64_t before = work.after_completion[u] - n; before <= 64) {
+          work.also_after[u] |= std::uint64_t{1} << (before - 1);
+        }
+        // Matmuls complete in their order.
+        if (u == kCompute) break;
+      } else if (work.after_release[u] == 0 && reads_what_writes(old, young)) {
         work.after_release[u] = n;
       }
     }
@@ -309,14 +342,16 @@ void Replay::find_hazards(std::size_t unit) {
 void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
                          std::uint64_t free) {
   const std::size_t slot = queue.ended & (queue.completed.size() - 1);
-  if (queue.ended != 0) completed = std::max(completed, queue.completion(queue.ended - 1));
   queue.completed[slot] = completed;
+  queue.completing.push_back(completed);
+  if (queue.ended != 0) released = std::max(released, queue.release(queue.ended - 1));
   queue.released[slot] = released;
   std::uint64_t& end = ends_[queue.work(queue.ended).op];
   end = std::max(end, completed);
   last_end_ = std::max(last_end_, completed);
   ++queue.ended;
   queue.free = free;
+  queue.take();
   queue.phase = Phase::kIdle;
   queue.is_due = false;
 }
@@ -325,8 +360,6 @@ void Replay::act(std::size_t unit, double horizon) {
   Queue& queue = queues_[unit];
   if (queue.phase == Phase::kIdle) {
     queue.started = static_cast<std::uint64_t>(queue.time);
-    const ReplayWork& work = queue.work(queue.ended);
-    queue.taken[queue.ended & (queue.taken.size() - 1)] = std::max(queue.free, work.dispatched);
     if (unit == kLoad) {
       requests_ ? begin_load_requests(queue) : begin_load(queue);
     } else if (unit == kCompute) {

@@ -78,8 +78,8 @@ class Replay {
  private:
   static constexpr std::size_t kLoad = 0, kCompute = 1, kStore = 2, kQueues = 3;
   static constexpr double kNever = 1e300;
-  /// Cycles that a DMA port of tlm/ may be ahead of time: so long is a chunk.
-  static constexpr std::uint64_t kQuantum = 32;
+  /// Cycles that a port is ahead of others at most: so long is a chunk.
+  static constexpr std::uint64_t kChunk = 32;
   /// Requests beyond its window that a port which is alone has served as one chunk.
   static constexpr double kMostAlone = 256;
   static constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
@@ -101,15 +101,26 @@ class Replay {
     [[nodiscard]] std::uint64_t release(std::uint64_t number) const {
       return released[number & (released.size() - 1)];
     }
+    /// Cycle in which the unit took a command, to wait for its hazards or to begin.
+    [[nodiscard]] std::uint64_t taking(std::uint64_t number) const {
+      return taken[number & (taken.size() - 1)];
+    }
+    /// The unit takes its next command, if it has been dispatched.
+    void take();
+    /// In the reservation station.
+    [[nodiscard]] std::uint64_t places_taken() const {
+      return dispatched - ended + completing.size();
+    }
     std::uint32_t capacity;
     std::vector<ReplayWork> works;
     std::vector<ReplayRanges> ranges;                       ///< of the works
     std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
-    std::uint64_t dispatched = 0;                           ///< commands
-    std::uint64_t ended = 0;                                ///< commands whose completion is known
-    std::uint64_t gone = 0;     ///< commands that had completed at the last dispatch
-    std::uint64_t free = 0;     ///< cycle in which the unit can take its next command
-    std::uint64_t started = 0;  ///< of the command in the unit
+    std::vector<std::uint64_t> completing;  ///< cycles: ended commands that still have a place
+    std::uint64_t dispatched = 0;           ///< commands
+    std::uint64_t ended = 0;                ///< commands whose completion is known
+    std::uint64_t gone = 0;                 ///< commands that had completed at the last dispatch
+    std::uint64_t free = 0;                 ///< cycle in which the unit can take its next command
+    std::uint64_t started = 0;              ///< of the command in the unit
     Phase phase = Phase::kIdle;
     bool is_due = false;  ///< an idle unit knows when it takes its next command up
     double time = 0;      ///< of its next action, unless it is idle and not due
@@ -119,6 +130,9 @@ class Replay {
   [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
   [[nodiscard]] bool dispatch_loops(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool issue(const hw::Command& command);
+  [[nodiscard]] bool wait_for_place(Queue& queue);
+  /// The unit that acts first does so, if that is before a cycle. False: none does.
+  bool step_before(double cycle);
   /// Of the youngest command of a unit.
   void find_hazards(std::size_t unit);
   void fetch_chunk(const hw::Program& program, std::size_t index);
@@ -145,7 +159,7 @@ class Replay {
   void fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before, unsigned half);
 
   // The same by request.
-  void begin_fetch(const hw::Program& program, std::size_t index);
+  void begin_fetch(const hw::Program& program, std::size_t index, std::uint64_t cycle);
   void wait_for_command(const hw::Program& program, std::size_t index);
   void read_chains(double horizon);
   void step_reader(double horizon);

@@ -1,6 +1,7 @@
 #include "mapper/replay/replay_requests.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/round.h"
 #include "hw/program/bank_words.h"
@@ -27,72 +28,81 @@ void Replay::write_input(const ReplayRows& input) {
   dispatch_ = begin_ = requests_->memory.start(machine_.host, input);
 }
 
+void ReplayRequests::Reader::begin(Chunk fetched) {
+  chunk = std::move(fetched);
+  rows = chunk.rows;
+  time = std::max(time, static_cast<double>(rows.not_before));
+  arrival = 0;
+  next = 0;
+  is_active = true;
+  has_commands = false;
+}
+
+void ReplayRequests::Reader::know_until(std::uint64_t command) {
+  if (known == chunk.first && known < command) first_out = static_cast<std::uint64_t>(time);
+  for (; known < command; ++known) {
+    arrivals[known % arrivals.size()] = std::max(commands, referred);
+    referred = 0;
+  }
+}
+
 // The next chunk of commands. The header comes with the first one.
-void Replay::begin_fetch(const hw::Program& program, std::size_t index) {
+void Replay::begin_fetch(const hw::Program& program, std::size_t index, std::uint64_t cycle) {
   ReplayRequests::Reader& reader = requests_->reader;
   if (reader.header.commands != program.commands.size() ||
       reader.header.chains != program.chains.size()) {
     reader.header = hw::header_of(program);
   }
-  reader.first = fetched_;
-  reader.count =
+  ReplayRequests::Reader::Chunk chunk;
+  chunk.first = fetched_;
+  chunk.count =
       std::min<std::size_t>(machine_.core.fetch_commands, program.commands.size() - index);
   std::uint64_t begin = hw::kHeaderBytes + fetched_ * hw::kCommandBytes;
-  std::uint64_t bytes = reader.count * hw::kCommandBytes;
+  std::uint64_t bytes = chunk.count * hw::kCommandBytes;
   if (fetched_ == 0) {
     bytes += begin;
     begin = 0;
   }
-  reader.time = std::max(reader.time, static_cast<double>(dispatch_));
-  reader.rows = {{program_address_ + begin, 0, bytes, 0, 1}, 0, 0};
-  reader.arrival = 0;
-  reader.is_active = true;
-  reader.has_commands = false;
-  reader.referred.clear();
-  reader.next = 0;
-  for (std::size_t i = 0; i < reader.count; ++i) {
+  chunk.rows = {{program_address_ + begin, 0, bytes, 0, 1}, cycle, 0};
+  for (std::size_t i = 0; i < chunk.count; ++i) {
     const std::uint64_t number = fetched_ + i;
     reader.arrivals[number % reader.arrivals.size()] = ReplayRequests::Reader::kNotKnown;
     const hw::References to = hw::references_of(program.commands[index + i]);
     for (std::size_t c = 0; c < to.chain_count; ++c) {
-      reader.referred.push_back({number, to.chains[c]});
+      chunk.referred.push_back({number, to.chains[c]});
     }
   }
-  fetched_ += reader.count;
+  fetched_ += chunk.count;
+  reader.fetch(std::move(chunk));
 }
 
 // Chains in the order of the commands, each of which is known to arrive with the last of its own.
+// Returns as soon as commands are: they may be dispatched before the next chain is asked for.
 void Replay::read_chains(double horizon) {
   ReplayRequests::Reader& reader = requests_->reader;
   const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
-  std::uint64_t& known = reader.first;
-  const auto know_until = [&](std::uint64_t command) {
-    for (; known < command; ++known) {
-      std::uint64_t& there = reader.arrivals[known % reader.arrivals.size()];
-      if (there == ReplayRequests::Reader::kNotKnown) there = reader.chunk;
-    }
-  };
-  for (; reader.next < reader.referred.size(); ++reader.next) {
-    const ReplayRequests::Reader::Referred& one = reader.referred[reader.next];
-    know_until(one.command);
+  for (; reader.next < reader.chunk.referred.size(); ++reader.next) {
+    const ReplayRequests::Reader::Referred& one = reader.chunk.referred[reader.next];
+    if (reader.known < one.command) return reader.know_until(one.command);
     const hw::RecordStore::Record* const held =
         reader.rows.left.left != 0 ? nullptr : reader.chains.use(one.chain, one.command);
     if (held != nullptr) {
       reader.arrival = held->arrival;
     } else {
       if (reader.rows.left.left == 0) {
-        reader.rows.left = {program_address_ + reader.header.chain(one.chain), 0,
-                            reader.header.chain_bytes, 0, 1};
+        reader.rows = {
+            {program_address_ + reader.header.chain(one.chain), 0, reader.header.chain_bytes, 0, 1},
+            0,
+            0};
       }
       if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
       reader.chains.add({one.chain, reader.arrival, one.command});
     }
-    std::uint64_t& there = reader.arrivals[one.command % reader.arrivals.size()];
-    const std::uint64_t before = there == ReplayRequests::Reader::kNotKnown ? reader.chunk : there;
-    there = std::max(before, reader.arrival);
+    reader.referred = std::max(reader.referred, reader.arrival);
   }
-  know_until(fetched_);
+  reader.know_until(reader.chunk.first + reader.chunk.count);
   reader.is_active = false;
+  if (reader.waiting) reader.begin(*std::exchange(reader.waiting, std::nullopt));
 }
 
 void Replay::step_reader(double horizon) {
@@ -101,34 +111,22 @@ void Replay::step_reader(double horizon) {
   const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
   if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
   reader.has_commands = true;
-  reader.chunk = reader.arrival;
+  reader.commands = reader.arrival;
   reader.time = std::max(reader.time, static_cast<double>(reader.arrival));
 }
 
-// Until a command has arrived with what it refers to; what happens before that takes the memory
-// before.
+// Until a command has arrived with what it refers to. The first one of a chunk lets the next chunk
+// be fetched when it is taken.
 void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
   ReplayRequests::Reader& reader = requests_->reader;
   const std::size_t chunk = machine_.core.fetch_commands;
-  const auto run_until = [&](std::uint64_t cycle) {
-    fetch_due_ = static_cast<double>(cycle);
-    while (step()) {
-    }
-    fetch_due_ = kNever;
-  };
-  if (fetched_ == commands_) {
-    run_until(dispatch_);
-    begin_fetch(program, index);
-  }
+  if (fetched_ == commands_) begin_fetch(program, index, dispatch_);
   const std::uint64_t& arrival = reader.arrivals[commands_ % reader.arrivals.size()];
   while (arrival == ReplayRequests::Reader::kNotKnown) step();
   if (commands_ % chunk == 0 && boundary_ != commands_ + 1) {
     boundary_ = commands_ + 1;
-    dispatch_ = std::max(dispatch_, reader.chunk);
     if (program.commands.size() - index > chunk) {
-      run_until(dispatch_);
-      while (reader.is_active) step();
-      begin_fetch(program, index + chunk);
+      begin_fetch(program, index + chunk, std::max(dispatch_, reader.first_out));
     }
   }
   dispatch_ = std::max(dispatch_, arrival);
@@ -145,7 +143,7 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
   while (left.left != 0) {
     const std::uint64_t cycle = port.find_slot();
     const auto issue = static_cast<double>(cycle);
-    if (issue > now + kQuantum) {
+    if (issue > now) {
       now = issue;
       if (issue >= horizon) return false;
     }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,15 +48,35 @@ struct ReplayRequests {
       std::uint64_t command;  ///< its number
       std::uint32_t chain;
     };
+    struct Chunk {
+      std::uint64_t first = 0, count = 0;  ///< commands
+      Rows rows;
+      std::vector<Referred> referred;
+    };
     explicit Reader(hw::RecordStore store) : chains(std::move(store)) {}
+    /// Fetches a chunk, once the one before it has been read with all that it refers to.
+    void fetch(Chunk after) {
+      if (is_active) {
+        waiting = std::move(after);
+      } else {
+        begin(std::move(after));
+      }
+    }
+    void begin(Chunk fetched);
+    /// Of the commands before this one it is known when they are there.
+    void know_until(std::uint64_t command);
+
     bool is_active = false, has_commands = false;
     double time = 0;  ///< of its next action
-    Rows rows;
-    std::uint64_t arrival = 0;  ///< of the commands, then of what is read
-    std::uint64_t chunk = 0;    ///< arrival of the commands of the last chunk
-    std::uint64_t first = 0, count = 0;
-    std::vector<Referred> referred;
-    std::size_t next = 0;                 ///< of these
+    Chunk chunk;
+    std::optional<Chunk> waiting;
+    Rows rows;                   ///< that are being read
+    std::uint64_t arrival = 0;   ///< of the commands, then of what is read
+    std::uint64_t commands = 0;  ///< arrival of the commands of the chunk
+    std::uint64_t referred = 0;  ///< the same of what the first command that is not known refers to
+    std::size_t next = 0;        ///< of chunk.referred
+    std::uint64_t known = 0;     ///< commands
+    std::uint64_t first_out = 0;  ///< cycle from which on the chunk's first command can be taken
     std::vector<std::uint64_t> arrivals;  ///< by command of this chunk and the one before
     hw::RecordStore chains;
     hw::ProgramHeader header;

@@ -11,10 +11,9 @@ namespace {
 std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(rounded_up(cycles)); }
 
 /// Where a port that was at `now` has waited for time to catch up, if its last request issues in
-/// cycle `issue`: in steps of the quantum.
-double caught_up(double now, double issue, double quantum) {
-  return issue > now + quantum ? now + std::floor((issue - now) / (quantum + 1)) * (quantum + 1)
-                               : now;
+/// cycle `issue`: in steps of a chunk.
+double caught_up(double now, double issue, double chunk) {
+  return issue > now + chunk ? now + std::floor((issue - now) / (chunk + 1)) * (chunk + 1) : now;
 }
 
 }  // namespace
@@ -54,7 +53,7 @@ void Replay::step_load(Queue& queue, double horizon) {
   const std::uint64_t window = load_port_.window();
   do {
     const double now = std::max(queue.time, load_port_.next_issue());
-    const double bound = std::max(now + kQuantum, horizon);
+    const double bound = std::max(now + kChunk, horizon);
     const double last =
         std::max(now + static_cast<double>(window - 1), load_port_.slot_free(window - 1));
     std::uint64_t limit = window;
@@ -171,7 +170,7 @@ void Replay::fetch_operands(ReplayWork& work, std::uint64_t rows, double not_bef
       if (first) at.first = std::max(at.first, chunk.first_done);
       first = false;
       at.last = std::max(at.last, chunk.last_done);
-      store_now_ = caught_up(store_now_, chunk.last_issue, kQuantum);
+      store_now_ = caught_up(store_now_, chunk.last_issue, kChunk);
     }
     operand.address = part.address;
   }
@@ -233,13 +232,13 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     store_now_ = std::max(store_now_, first);
   } else {
     const double begin = std::max(first, write_port_.slot_free(0));
-    if (begin > store_now_ + kQuantum) {
+    if (begin > store_now_ + kChunk) {
       store_now_ = queue.time = begin;
       return;
     }
     const std::uint64_t requests = memory_.requests_of(work.rows.address, work.rows.bytes);
     const double period = each + static_cast<double>(requests);
-    const double room = std::max(0.0, store_now_ + kQuantum - first);
+    const double room = std::max(0.0, store_now_ + kChunk - first);
     rows = std::min({rows, 1 + static_cast<std::uint64_t>(room / period),
                      std::max<std::uint64_t>(1, write_port_.window() / requests)});
     ReplayRows part = work.rows;
@@ -256,7 +255,7 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     row_done_ =
         std::max({first + static_cast<double>(rows - 1) * period,
                   rounded_up(arrival(row_ + rows - 1)), issue - static_cast<double>(requests - 1)});
-    store_now_ = caught_up(store_now_, issue, kQuantum);
+    store_now_ = caught_up(store_now_, issue, kChunk);
   }
   row_ += rows;
   if (work.operands != 0 && (row_ % kHalfRows == 0)) {
@@ -284,14 +283,14 @@ void Replay::store_columns(Queue& queue, ReplayWork& work) {
     const double done = static_cast<double>(work.columns - columns_.left);
     const double ready = row_done_ - static_cast<double>(work.columns) + 1 + done;
     const double begin = std::max({ready, write_port_.next_issue(), write_port_.slot_free(0)});
-    if (begin > store_now_ + kQuantum) {
+    if (begin > store_now_ + kChunk) {
       store_now_ = queue.time = begin;
       return;
     }
     const ReplayMemory::Chunk chunk =
         memory_.move(true, write_port_, columns_, ready, 1, write_port_.window());
     written_ = std::max(written_, chunk.last_done);
-    store_now_ = caught_up(store_now_, chunk.last_issue, kQuantum);
+    store_now_ = caught_up(store_now_, chunk.last_issue, kChunk);
   }
   queue.time = store_now_;
   if (columns_.left != 0) return;

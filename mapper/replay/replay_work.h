@@ -50,6 +50,9 @@ struct ReplayWork {
   /// By unit: commands of it, counted from its first, that must have completed, and that must have
   /// read their operands.
   std::array<std::uint64_t, 3> after_completion{}, after_release{};
+  /// By unit: which of the 64 before the youngest one must have completed, too; bit 0 is the next
+  /// older one.
+  std::array<std::uint64_t, 3> also_after{};
 
   // Loads, stores, moves.
   ReplayRows rows;         ///< in DRAM

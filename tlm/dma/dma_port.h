@@ -83,8 +83,6 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   /// From now on addresses are virtual. `walker` reads the page table; both outlive the port's use.
   /// A port that does not override this reports an error: its machine must have no table.
   virtual void translate_by(Tlb& tlb, DmaPort& walker);
-  /// Cycles that the port may run ahead of simulated time, for ports that do.
-  virtual void set_quantum(std::uint64_t /*cycles*/) noexcept {}
 
   [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
   void sample() override {}

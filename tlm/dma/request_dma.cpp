@@ -48,7 +48,7 @@ RequestDma::Transfer RequestDma::begin(tlm::tlm_command command, std::uint64_t n
   batch_.clear();  // an error may have left some
   issued_.clear();
   Transfer transfer{on_row, next_issue_};
-  set_now(transfer, to_ps(sc_core::sc_time_stamp()));
+  resume(transfer);
   return transfer;
 }
 
@@ -104,12 +104,9 @@ RequestDma::Even RequestDma::count_even(std::uint64_t count, Transfer& transfer)
   if (!clock_.divides(clock_.edge_ps(even.step)) || clock_.edge_ps(first) < transfer.now_ps) {
     return {};
   }
-  std::uint64_t limit = transfer.furthest;
-  if (first + even.step * (count - 1) > limit) {
-    if (transfer.next_activity == 0) transfer.next_activity = pending_activity();
-    // The last edge before it.
-    limit = std::max(limit + 1, clock_.cycle_from_ps(transfer.next_activity)) - 1;
-  }
+  // Of the first one it is known; it may be the last before others act.
+  look_ahead(transfer);
+  const std::uint64_t limit = std::max(first + 1, transfer.alone_until) - 1;
   std::uint32_t slot = oldest_;
   for (std::uint64_t cycle = first; even.certain < std::min<std::uint64_t>(count, window_.size());
        cycle += even.step, ++even.certain) {
@@ -143,11 +140,7 @@ void RequestDma::issue_even(const Even& even, Stream& stream, Transfer& transfer
   }
   stream.pass(count);
   const std::uint64_t last = first + even.step * (count - 1);
-  // Each beyond the quantum moves the present.
-  while (last > transfer.furthest) {
-    const std::uint64_t within = (transfer.furthest - first) / even.step + 1;
-    set_now(transfer, clock_.edge_ps(first + within * even.step));
-  }
+  advance_to(last, transfer);
   next_issue_ = last + 1;
   stats_.window_wait_cycles += (count - 1) * (even.step - 1);
   stats_.requests += count;
@@ -220,11 +213,12 @@ void RequestDma::issue_in_reach(Stream& stream, Transfer& transfer) {
     ++cycle;
     if (--left == 0) break;
     const std::uint64_t next = std::max(cycle, window_[slot]);
-    if (next > transfer.furthest) break;
+    if (next >= transfer.alone_until) break;
     waited += next - cycle;
     cycle = next;
   }
   batch_.requests.front().time = times.front();
+  transfer.now_ps = times.back();
   oldest_ = slot;
   next_issue_ = cycle;
   const std::uint64_t count = times.size() - before;
@@ -283,26 +277,28 @@ void RequestDma::translate(std::uint64_t address, Transfer& transfer) {
   if (!answer.hit) ++stats_.tlb_misses;
   stats_.tlb_wait_cycles += answer.cycle - next_issue_;
   next_issue_ = answer.cycle;
-  // The walker may have waited.
-  transfer.next_activity = 0;
-  set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
+  resume(transfer);  // the walker may have waited
+}
+
+void RequestDma::resume(Transfer& transfer) {
+  transfer.now_ps = std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp()));
+  transfer.alone_until = 0;
+}
+
+void RequestDma::look_ahead(Transfer& transfer) const {
+  if (transfer.alone_until == 0) transfer.alone_until = clock_.cycle_from_ps(pending_activity());
 }
 
 void RequestDma::reach(std::uint64_t free, Transfer& transfer) {
   const std::uint64_t cycle = std::max(next_issue_, free);
   stats_.window_wait_cycles += cycle - next_issue_;
   next_issue_ = cycle;
-  if (cycle <= transfer.furthest) return;
-  // A wait in which no other process acts would change nothing but the time.
-  if (transfer.next_activity == 0) transfer.next_activity = pending_activity();
-  if (const std::uint64_t edge = clock_.edge_ps(cycle); transfer.next_activity > edge) {
-    set_now(transfer, edge);
-    return;
-  }
+  look_ahead(transfer);
+  if (cycle < transfer.alone_until) return advance_to(cycle, transfer);
   send(transfer);
   synchronise();
-  transfer.next_activity = 0;
-  set_now(transfer, to_ps(sc_core::sc_time_stamp()));
+  order_->take_turn(place_);
+  resume(transfer);
 }
 
 void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes,
@@ -329,9 +325,7 @@ void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t 
 void RequestDma::transport(Transfer& transfer) {
   transport_batch(batch_, payload_,
                   [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
-  // The target may have waited.
-  transfer.next_activity = 0;
-  set_now(transfer, std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp())));
+  resume(transfer);  // the target may have waited
 }
 
 void RequestDma::end_row(Transfer& transfer) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/time.h"
 #include "tlm/dma/dma_port.h"
+#include "tlm/dma/issue_order.h"
 #include "tlm/dma/tlb.h"
 
 namespace systole::tlm_model {
@@ -20,19 +22,14 @@ namespace systole::tlm_model {
 /// most `outstanding` in flight: the contract of reads is hw::read_schedule(). The effective
 /// bandwidth (outstanding x request_bytes / latency, or the width of the bus) follows from that.
 ///
-/// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
-/// no other process would act in the meantime, and says at which cycle its next request can issue.
-/// The bus and the memory keep calendars, so that a request of another initiator still finds the
-/// gaps. What a port can issue before it has to wait goes out as one RequestBatch. Call it from one
-/// SC_THREAD only.
+/// A port runs ahead of simulated time as long as no other process would act in the meantime, then
+/// waits until its request issues, and for its turn (IssueOrder): a memory serves requests in the
+/// order of the calls, so this has to be the order in which ports issue them. What a port can issue
+/// before it has to wait goes out as one RequestBatch. Call it from one SC_THREAD only.
 class RequestDma final : public DmaPort {
  public:
   RequestDma(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::uint32_t outstanding);
-
-  /// Cycles that a port may be ahead of simulated time. How far this moves cycle counts is measured
-  /// in tests/testbench/run/quantum_test.cpp: 1 % on a BERT layer, 3 % on the smallest preset.
-  static constexpr std::uint64_t kQuantum = 32;
 
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                      const OnRow& on_row) override;
@@ -44,7 +41,6 @@ class RequestDma final : public DmaPort {
     tlb_ = &tlb;
     walker_ = &walker;
   }
-  void set_quantum(std::uint64_t cycles) noexcept override { quantum_ = cycles; }
   /// Issues every request by itself; the cycles are the same.
   void issue_singly() noexcept { singly_ = true; }
   /// Requests that were timed in one step with others, all the way.
@@ -57,11 +53,11 @@ class RequestDma final : public DmaPort {
   /// A call of move() in progress.
   struct Transfer {
     const OnRow& on_row;
-    std::uint64_t done;          ///< of the rows that are complete
-    std::uint64_t now_ps = 0;    ///< simulated time, or later if no other process acts until then
-    std::uint64_t furthest = 0;  ///< the last cycle in which a request may issue at `now_ps`
-    /// ps: no other process acts before it, unless something is sent. 0: not known.
-    std::uint64_t next_activity = 0;
+    std::uint64_t done;        ///< of the rows that are complete
+    std::uint64_t now_ps = 0;  ///< simulated time, or later if no other process acts until then
+    /// Requests of cycles before this one issue before any other process acts, unless something is
+    /// sent. 0: not known.
+    std::uint64_t alone_until = 0;
     std::uint64_t row = 0;       ///< the first that is not
     std::uint64_t row_done = 0;  ///< of its requests that were sent
   };
@@ -103,13 +99,16 @@ class RequestDma final : public DmaPort {
   /// Requests of a stream that were timed in one step are done.
   void end_in_one(const Stream& stream, Transfer& transfer);
   std::uint64_t end(Transfer& transfer);
-  /// Moves the present of the transfer.
-  void set_now(Transfer& transfer, std::uint64_t ps) const {
-    transfer.now_ps = ps;
-    transfer.furthest = clock_.cycle_from_ps(ps) + quantum_;
+  /// The present of a transfer is the edge of that cycle, or is later.
+  void advance_to(std::uint64_t cycle, Transfer& transfer) const {
+    transfer.now_ps = std::max(transfer.now_ps, clock_.edge_ps(cycle));
   }
-  /// Moves next_issue_ to where the next request issues, whose slot is free at cycle `free`. Beyond
-  /// the quantum it waits, unless no other process would act in the meantime.
+  /// Others may have acted: the present is simulated time, or later.
+  static void resume(Transfer& transfer);
+  /// Finds `alone_until` if it is not known.
+  void look_ahead(Transfer& transfer) const;
+  /// Moves next_issue_ to where the next request issues, whose slot is free at cycle `free`. Waits
+  /// until then and for the port's turn, unless no other process would act in the meantime.
   void reach(std::uint64_t free, Transfer& transfer);
   /// The next request has to know when the first of a full window is done.
   void make_room(Transfer& transfer) {
@@ -149,7 +148,8 @@ class RequestDma final : public DmaPort {
   Tlb* tlb_ = nullptr;  ///< null: addresses are physical
   DmaPort* walker_ = nullptr;
   std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
-  std::uint64_t quantum_ = kQuantum;
+  const std::shared_ptr<IssueOrder> order_ = IssueOrder::of_simulation();
+  IssueOrder::Port place_{*order_};
   bool singly_ = false;
   std::uint64_t timed_in_one_ = 0;
   tlm::tlm_generic_payload payload_;

@@ -17,7 +17,7 @@ Tlb::Tlb(const hw::Machine& machine)
     : params_(machine.tlb),
       capacity_(std::uint64_t{machine.dram.mib} << 20),
       table_(1, params_.entries),
-      known_from_(params_.entries, 0) {
+      known_(params_.entries) {
   if (params_.second_entries != 0) second_.emplace(params_.second_entries, 1);
 }
 
@@ -50,24 +50,36 @@ void Tlb::show(std::uint64_t page, std::uint64_t from, const Answer& answer) con
   if (!answer.hit) recorder.add(signals_->misses, begin, 1);
 }
 
-Tlb::Answer Tlb::translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker) {
-  std::uint64_t known = cycle + params_.hit_cycles;
-  const hw::CacheTags::Access place = table_.access(page, false);
-  if (place.hit) {
-    const Answer answer{true, std::max(known, known_from_[place.slot])};
-    show(page, cycle, answer);
-    return answer;
-  }
-  known = std::max(known, walker_free_) + params_.miss_cycles;
+std::uint64_t Tlb::walk(std::uint64_t page, std::uint64_t begin, DmaPort& walker) {
+  while (walks_) sc_core::wait(walked_);
+  walks_ = true;
+  std::uint64_t known = std::max(begin, walker_free_) + params_.miss_cycles;
   const bool walks = !second_ || !second_->access(page, false).hit;
   for (std::uint32_t level = walks ? params_.walk_reads : 0; level-- > 0;) {
     std::uint8_t entry[kEntryBytes];
     known = walker.read(entry_address(page, level), entry, kEntryBytes, known);
   }
   walker_free_ = std::max(walker_free_, known);
-  known_from_[place.slot] = known;
-  show(page, cycle, {false, known});
-  return {false, known};
+  walks_ = false;
+  return known;
+}
+
+Tlb::Answer Tlb::translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker) {
+  const hw::CacheTags::Access place = table_.access(page, false);
+  Known& entry = known_[place.slot];
+  Answer answer{place.hit, cycle + params_.hit_cycles};
+  if (place.hit) {
+    // Unless another page takes its entry meanwhile.
+    while (entry.is_walked && entry.page == page) sc_core::wait(walked_);
+    if (entry.page == page) answer.cycle = std::max(answer.cycle, entry.from);
+  } else {
+    entry = {page, 0, true};
+    answer.cycle = walk(page, answer.cycle, walker);
+    if (entry.page == page) entry = {page, answer.cycle, false};
+    walked_.notify();
+  }
+  show(page, cycle, answer);
+  return answer;
 }
 
 }  // namespace systole::tlm_model

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <systemc>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -32,7 +33,9 @@ class Tlb {
     bool hit;
     std::uint64_t cycle;  ///< in which the address is known
   };
-  /// `walker`: reads on behalf of the port that asks.
+  /// `walker`: reads on behalf of the port that asks, and of no other thread. Waits as far as the
+  /// walker's reads do, and while another port walks for the page or has the walker. Call it from
+  /// an SC_THREAD.
   Answer translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker);
 
   /// Adds signals below the path: what the table does, for which page, and its misses so far.
@@ -45,13 +48,22 @@ class Tlb {
  private:
   /// Address of the entry for `page` in the table of a level, 0 the leaves.
   [[nodiscard]] std::uint64_t entry_address(std::uint64_t page, std::uint32_t level) const;
+  /// Cycle in which the walk for a page ends that begins in cycle `begin` at the earliest.
+  std::uint64_t walk(std::uint64_t page, std::uint64_t begin, DmaPort& walker);
 
   const hw::Machine::Tlb params_;
   const std::uint64_t capacity_;
   hw::CacheTags table_;
   std::optional<hw::CacheTags> second_;
-  std::vector<std::uint64_t> known_from_;  ///< by entry: cycle
-  std::uint64_t walker_free_ = 0;          ///< cycle
+  struct Known {
+    std::uint64_t page = 0;
+    std::uint64_t from = 0;  ///< cycle in which the walk for it ended, unless
+    bool is_walked = false;  ///< it has not
+  };
+  std::vector<Known> known_;       ///< by entry of the table
+  std::uint64_t walker_free_ = 0;  ///< cycle
+  bool walks_ = false;             ///< a port has the walker
+  sc_core::sc_event walked_;
   struct Signals {
     SignalRecorder* recorder;
     const Clock* clock;

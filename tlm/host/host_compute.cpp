@@ -1,7 +1,6 @@
 #include "tlm/host/host_compute.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "hw/program/command_codec.h"
@@ -28,11 +27,7 @@ HostCompute::HostCompute(const sc_core::sc_module_name& name, const hw::Machine&
       clock_(machine.host.clock_mhz),
       functional_(functional),
       account_("cycles", {{"memory", "lines of operands or results are in flight"},
-                          {"core", "interrupts and accesses to the core's registers"}}) {
-  // While the host computes for the core, the core waits: no other initiator is on the bus whom a
-  // request ahead of time could overtake.
-  lines.set_quantum(std::numeric_limits<std::uint64_t>::max() / 2);
-}
+                          {"core", "interrupts and accesses to the core's registers"}}) {}
 
 std::uint64_t HostCompute::cycle() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 

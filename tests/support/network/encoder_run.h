@@ -39,15 +39,13 @@ struct Workload {
     return simulate(mapping, machine, tlm_model::make_models(machine), options);
   }
 
-  /// Core cycles of one inference without values, with DMA ports that run `quantum` cycles ahead.
-  [[nodiscard]] std::uint64_t cycles(
-      const mapper::Mapping& mapping, const hw::Machine& machine,
-      std::uint64_t quantum = tlm_model::RequestDma::kQuantum) const {
+  /// Core cycles of one inference without values.
+  [[nodiscard]] std::uint64_t cycles(const mapper::Mapping& mapping,
+                                     const hw::Machine& machine) const {
     fresh_kernel();
     tlm_model::System system("system", machine, tlm_model::make_models(machine),
                              mapping.program_address, mapping.image, mapping.program.host_functions,
                              false);
-    for (tlm_model::DmaPort* port : system.core.ports()) port->set_quantum(quantum);
     std::uint64_t cycles = 0;
     bool begun = false;
     system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },

@@ -11,6 +11,7 @@
 #include "hw/description/machine_file.h"
 #include "mapper/program_file.h"
 #include "support/network/encoder_run.h"
+#include "support/random/draws.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/simulation.h"
@@ -55,9 +56,10 @@ TEST_F(ReplayTest, CyclesOfOperatorsAddUpToThoseOfTheProgram) {
       mapping.expected_cycles);
 }
 
-// Layers that repeat those before are not replayed.
+// Layers that repeat those before are not replayed, of a network that is too large to be replayed
+// by request.
 TEST_F(ReplayTest, AWholeReplayTakesWhatIsExpectedOfTheLayersThatRepeat) {
-  const Workload workload = test::encoder_workload({8, 192, 3, 768}, 197, 1);
+  const Workload workload = test::encoder_workload({8, 512, 8, 2048}, 64, 1);
   std::mt19937_64 random(11);
   for (int count = 0; count < 8;) {
     const hw::Machine machine = bench::draw_base(random);
@@ -125,7 +127,7 @@ TEST_F(ReplayTest, ComesCloseToTheSimulationOnRandomMachines) {
     const double off = deviation(expected_cycles(mapping), workload.cycles(mapping, machine));
     // What a cache and the walks of a TLB do is only estimated.
     const bool estimated = machine.tlb.entries != 0 || machine.l2.kib != 0;
-    EXPECT_LT(std::abs(off), estimated ? 0.4 : 0.2) << "machine " << i;
+    EXPECT_LT(std::abs(off), estimated ? 0.45 : 0.2) << "machine " << i;
     (estimated ? others : plain).add(off);
   }
   EXPECT_GT(plain.count, 20);
@@ -133,26 +135,27 @@ TEST_F(ReplayTest, ComesCloseToTheSimulationOnRandomMachines) {
   EXPECT_LT(others.mean(), 0.2);
 }
 
+// Cycle for cycle: both issue requests in the order of time, those of a cycle by the port.
 TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
   const Workload workload = test::encoder_workload({1, 96, 3, 192}, 61, 1);
   test::Random random(3);
-  Deviations any, grid;
-  while (any.count < 25) {
+  const std::uint64_t machines = test::draws(60U);
+  for (std::uint64_t count = 0; count < machines;) {
     const auto [machine, mapping] = test::random_fit(random, workload.graph);
     if (!mapper::Replay::knows_requests(machine)) continue;
-    any.add(deviation(by_request(mapping, machine, {}), workload.cycles(mapping, machine)));
+    EXPECT_EQ(by_request(mapping, machine, {}), workload.cycles(mapping, machine))
+        << "machine " << count;
+    ++count;
   }
   std::mt19937_64 draws(7);
-  while (grid.count < 10) {
+  for (std::uint64_t count = 0; count < machines;) {
     const hw::Machine machine = bench::draw_base(draws);
     if (!bench::is_valid(machine)) continue;
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
-    grid.add(deviation(by_request(mapping, machine, {}), workload.cycles(mapping, machine)));
+    EXPECT_EQ(by_request(mapping, machine, {}), workload.cycles(mapping, machine))
+        << bench::name_of(machine);
+    ++count;
   }
-  EXPECT_LT(any.worst, 0.01);
-  EXPECT_LT(any.mean(), 0.001);
-  EXPECT_LT(grid.worst, 0.01);
-  EXPECT_LT(grid.mean(), 0.001);
 }
 
 // With its input, and the rows of DRAM that the host leaves open.
@@ -161,17 +164,15 @@ TEST_F(ReplayTest, AMapperExpectsOfASmallNetworkWhatItsSimulationTakes) {
   std::mt19937_64 draws(9);
   testbench::SimulationOptions options;
   options.functional = false;
-  Deviations deviations;
-  while (deviations.count < 10) {
+  for (int count = 0; count < 10;) {
     const hw::Machine machine = bench::draw_base(draws);
     if (!bench::is_valid(machine)) continue;
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
-    deviations.add(deviation(mapping.expected_cycles,
-                             workload.simulate(mapping, machine, options).cycles.front()));
+    EXPECT_EQ(mapping.expected_cycles, workload.simulate(mapping, machine, options).cycles.front())
+        << bench::name_of(machine);
+    ++count;
   }
-  EXPECT_LT(deviations.worst, 0.01);
-  EXPECT_LT(deviations.mean(), 0.001);
 }
 
 }  // namespace

@@ -151,31 +151,23 @@ TEST_F(RequestDmaTest, WaitsUntilItMayBegin) {
     EXPECT_EQ(port.read(0, nullptr, 16, 7), 17U);
     EXPECT_EQ(port.read(0, nullptr, 16, 3), 18U) << "8 is the first cycle that is free";
     sc_core::wait(100, sc_core::SC_NS);
-    EXPECT_EQ(port.read(0, nullptr, 16), 110U) << "not before now";
-    EXPECT_EQ(port.read(0, nullptr, 0), 101U) << "nothing to move";
+    EXPECT_EQ(port.read(0, nullptr, 16), 118U) << "not before now";
+    EXPECT_EQ(port.read(0, nullptr, 0), 109U) << "nothing to move";
   });
 }
 
-TEST_F(RequestDmaTest, RunsAheadNoFurtherThanItsQuantum) {
+TEST_F(RequestDmaTest, ReturnsWhenItsLastRequestHasIssued) {
   RequestDma port("port", machine_of(16), 1024);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
-    port.set_quantum(5);
     port.read(0, nullptr, 6 * 16);  // cycles 0 to 5
-    EXPECT_EQ(sc_core::sc_time_stamp(), sc_core::SC_ZERO_TIME);
-    port.read(0, nullptr, 16);
-    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(6000)) << "cycle 6 is too far ahead of 0";
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(5000));
     port.read(0, nullptr, 16);
     EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(6000));
     port.synchronise();
-    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(8000));
-    port.set_quantum(0);
-    port.read(0, nullptr, 3 * 16);
-    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(10000)) << "the third request's cycle";
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(7000));
   });
-  std::vector<std::uint64_t> expected(11);
-  std::iota(expected.begin(), expected.end(), 0U);
-  EXPECT_EQ(cycles(), expected) << "the quantum does not move a request";
+  EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
 TEST_F(RequestDmaTest, WaitsOnlyForThoseWhoAct) {
@@ -187,12 +179,10 @@ TEST_F(RequestDmaTest, WaitsOnlyForThoseWhoAct) {
     seen = cycles().back();
   });
   test::run_body([&] {
-    port.set_quantum(5);
     port.read(0, nullptr, 500 * 16);
-    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(498000)) << "cycles 498 and 499 are ahead";
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(499000));
   });
-  EXPECT_GE(seen, 299U);
-  EXPECT_LE(seen, 305U) << "ahead of a process that acts by more than the quantum";
+  EXPECT_EQ(seen, 299U) << "what else happens in a cycle comes before its request";
   std::vector<std::uint64_t> expected(500);
   std::iota(expected.begin(), expected.end(), 0U);
   EXPECT_EQ(cycles(), expected);

@@ -93,7 +93,6 @@ std::vector<Move> random_moves(Random& random, std::uint32_t request_bytes) {
 
 struct Port {
   std::uint32_t outstanding;
-  std::uint64_t quantum;
   std::vector<Move> moves;
 };
 
@@ -112,20 +111,28 @@ Task random_task(std::uint64_t seed) {
             random() % 4 == 0};
   for (std::uint32_t i = random() % 3 == 0 ? between(random, 2, 4) : 1; i != 0; --i) {
     task.ports.push_back({random() % 3 == 0 ? between(random, 1, 40) : 16,
-                          random() % 3 == 0 ? between(random, 0, 200) : RequestDma::kQuantum,
                           random_moves(random, task.machine.dma.request_bytes)});
   }
   return task;
 }
 
+/// How a task is run.
+struct Manner {
+  bool singly = false;     ///< each request by itself
+  bool backwards = false;  ///< the processes are made in the opposite order of their ports
+  BusObserver observer;    ///< of each request, if it is not empty
+};
+
 /// All that can be seen of a run, in words.
-std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& in_one) {
+std::vector<std::string> observe(const Task& task, std::uint64_t& in_one,
+                                 const Manner& manner = {}) {
   std::vector<std::string> seen;
   const auto note = [&seen](const std::string& what, std::uint64_t value) {
     seen.push_back(what + " " + std::to_string(value));
   };
   {
     SystemBus bus("bus", task.machine.bus);
+    if (manner.observer) bus.observe(manner.observer);
     Dram dram("dram", task.machine.dram, task.with_data);
     if (task.with_data) {
       for (std::uint64_t i = 0; i < kMemory; ++i) {
@@ -139,9 +146,12 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
       const std::string name = "port" + std::to_string(i);
       ports.push_back(
           std::make_unique<RequestDma>(name.c_str(), task.machine, task.ports[i].outstanding));
-      ports[i]->set_quantum(task.ports[i].quantum);
-      if (singly) ports[i]->issue_singly();
+      if (manner.singly) ports[i]->issue_singly();
       bus.connect_initiator(ports[i]->socket);
+    }
+    for (std::size_t process = 0; process < task.ports.size(); ++process) {
+      const std::size_t i = manner.backwards ? task.ports.size() - 1 - process : process;
+      const std::string name = "port" + std::to_string(i);
       sc_core::sc_spawn([&, i, name] {
         for (const Move& move : task.ports[i].moves) {
           if (move.pause != 0) sc_core::wait(clock.edge(move.pause));
@@ -191,14 +201,16 @@ std::vector<std::string> observe(const Task& task, bool singly, std::uint64_t& i
 
 class RequestStreamTest : public test::SystemCTest {};
 
+const Manner kSingly{true, false, {}};
+
 TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
   const char* const more = std::getenv("SYSTOLE_STREAM_SYSTEMS");
   const std::uint64_t systems = more != nullptr ? std::stoull(more) : test::draws(1000U);
   std::uint64_t in_one = 0, none = 0;
   for (std::uint64_t seed = 0; seed < systems; ++seed) {
     const Task task = random_task(seed);
-    const std::vector<std::string> even = observe(task, false, in_one);
-    const std::vector<std::string> single = observe(task, true, none);
+    const std::vector<std::string> even = observe(task, in_one);
+    const std::vector<std::string> single = observe(task, none, kSingly);
     ASSERT_EQ(even.size(), single.size());
     for (std::size_t i = 0; i < even.size(); ++i) {
       ASSERT_EQ(even[i], single[i]) << "system " << seed << ", " << i;
@@ -206,6 +218,68 @@ TEST_F(RequestStreamTest, LooksLikeSingleRequestsInRandomSystems) {
   }
   EXPECT_EQ(none, 0U);
   EXPECT_GT(in_one, 20 * systems) << "even streams hardly occur";
+}
+
+// What a DRAM does with requests depends on their order, so that of the calls has to be that of
+// time.
+TEST_F(RequestStreamTest, RequestsOfSeveralPortsReachMemoryInTheOrderInWhichTheyIssue) {
+  const std::uint64_t systems = test::draws(400U);
+  std::uint64_t in_one = 0, turns = 0, requests = 0;
+  for (std::uint64_t seed = 0; seed < systems; ++seed) {
+    const Task task = random_task(seed);
+    if (task.ports.size() == 1) continue;
+    std::uint64_t last = 0, early = 0;
+    std::uint32_t port = 0;
+    Manner manner;
+    manner.observer = [&](const BusTransaction& request, const std::string&) {
+      early += request.asked < last ? 1 : 0;
+      last = request.asked;
+      turns += request.initiator != port ? 1 : 0;
+      port = request.initiator;
+      ++requests;
+    };
+    observe(task, in_one, manner);
+    ASSERT_EQ(early, 0U) << "system " << seed;
+  }
+  EXPECT_GT(turns, systems * 10) << "ports hardly meet";
+  EXPECT_GT(requests, turns);
+}
+
+TEST_F(RequestStreamTest, TheOrderOfProcessesDoesNotMatter) {
+  const std::uint64_t systems = test::draws(400U);
+  std::uint64_t in_one = 0, several = 0;
+  const auto sorted = [](std::vector<std::string> words) {
+    std::sort(words.begin(), words.end());
+    return words;
+  };
+  for (std::uint64_t seed = 0; seed < systems; ++seed) {
+    const Task task = random_task(seed);
+    if (task.ports.size() == 1) continue;
+    ++several;
+    ASSERT_EQ(sorted(observe(task, in_one)), sorted(observe(task, in_one, {false, true, {}})))
+        << "system " << seed;
+  }
+  EXPECT_GT(several, systems / 5);
+}
+
+TEST_F(RequestStreamTest, OfPortsThatIssueInTheSameCycleTheOneThatWasMadeFirstIssuesFirst) {
+  Task task{{}, {}, 0};
+  task.machine.dram.mib = 1;
+  task.machine.dma.slots = hw::SlotOrder::kIssue;
+  const std::uint64_t bytes = std::uint64_t{50} * task.machine.dma.request_bytes;
+  for (const std::uint64_t pause : {9U, 4U, 7U}) {
+    task.ports.push_back({64, {{false, {0, bytes, nullptr, bytes, 1, bytes}, pause}}});
+  }
+  for (const bool backwards : {false, true}) {
+    std::uint64_t in_one = 0;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> requests;
+    observe(task, in_one,
+            {false, backwards, [&](const BusTransaction& request, const std::string&) {
+               requests.emplace_back(request.asked, request.initiator);
+             }});
+    EXPECT_EQ(requests.size(), 150U);
+    EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end()));
+  }
 }
 
 // An answer that comes a window later, or a few cycles before or after that.
@@ -223,9 +297,8 @@ TEST_F(RequestStreamTest, LooksLikeSingleRequestsWhateverTheLatency) {
       task.machine.dram.mib = 1;
       task.machine.bus.response_latency = (latency + 1) / 2;
       const std::uint64_t bytes = std::uint64_t{120} * task.machine.dma.request_bytes;
-      task.ports.push_back(
-          {outstanding, RequestDma::kQuantum, {{false, {0, bytes, nullptr, bytes, 3, bytes}, 0}}});
-      ASSERT_EQ(observe(task, false, in_one), observe(task, true, none))
+      task.ports.push_back({outstanding, {{false, {0, bytes, nullptr, bytes, 3, bytes}, 0}}});
+      ASSERT_EQ(observe(task, in_one), observe(task, none, kSingly))
           << outstanding << " requests, latency " << latency;
     }
   }

@@ -81,20 +81,31 @@ TEST_F(TlbTest, TheSecondTableSparesWalks) {
 TEST_F(TlbTest, PortsShareTheTableAndItsWalker) {
   const hw::Machine machine = tlb_machine(4, 1);
   Tlb tlb(machine);
-  RequestDma first("first", machine, 16), walker("walker", machine, 1);
-  RequestDma second("second", machine, 16), third("third", machine, 16);
-  first.socket.bind(memory_.socket);
-  walker.socket.bind(table_.socket);
+  RequestDma first("first", machine, 16), second("second", machine, 16);
+  RequestDma third("third", machine, 16);
+  RequestDma first_walker("first_walker", machine, 1), second_walker("second_walker", machine, 1);
+  RequestDma third_walker("third_walker", machine, 1);
   FixedTarget other("other", 1 << 20), another("another", 1 << 20);
+  FixedTarget second_table("second_table", 1 << 20), third_table("third_table", 1 << 20);
+  first.socket.bind(memory_.socket);
   second.socket.bind(other.socket);
   third.socket.bind(another.socket);
-  for (RequestDma* port : {&first, &second, &third}) port->translate_by(tlb, walker);
-  test::run_body([&] {
-    first.read(0, nullptr, 64);
-    second.read(kPage, nullptr, 64);  // not before the walker is free
-    third.read(0, nullptr, 64);       // not before the walk of the first has ended
-  });
-  EXPECT_EQ(table_.addresses.size(), 2U);
+  first_walker.socket.bind(table_.socket);
+  second_walker.socket.bind(second_table.socket);
+  third_walker.socket.bind(third_table.socket);
+  first.translate_by(tlb, first_walker);
+  second.translate_by(tlb, second_walker);
+  third.translate_by(tlb, third_walker);
+  const auto read = [](RequestDma& port, std::uint64_t address) {
+    sc_core::sc_spawn([&port, address] { port.read(address, nullptr, 64); });
+  };
+  read(first, 0);
+  read(second, kPage);  // not before the walker is free
+  read(third, 0);       // not before the walk of the first has ended
+  sc_core::sc_start();
+  EXPECT_EQ(table_.addresses.size(), 1U);
+  EXPECT_EQ(second_table.addresses.size(), 1U);
+  EXPECT_EQ(third_table.addresses.size(), 0U);
   EXPECT_EQ(memory_.cycles(), std::vector<std::uint64_t>{16});
   EXPECT_EQ(other.cycles(), std::vector<std::uint64_t>{16 + 5 + 10});
   EXPECT_EQ(another.cycles(), std::vector<std::uint64_t>{16});
