@@ -30,25 +30,25 @@ Mapping emit_best(const std::vector<Plan>& plans, const hw::Machine& machine) {
 }
 
 /// Where the plan at the bound takes more DRAM than there is, another may take less.
-Mapping best_mapping(const model::Graph& graph, const hw::Machine& machine) {
-  PlanSearch search(graph, machine, true);
+Mapping best_mapping(const model::Graph& graph, const hw::Machine& machine, RowGaps gaps) {
+  PlanSearch search(graph, machine, gaps, true);
   try {
     return emit_best(search.run(), machine);
   } catch (const hw::InputError&) {
     if (!search.stopped()) throw;
-    return emit_best(PlanSearch(graph, machine, false).run(), machine);
+    return emit_best(PlanSearch(graph, machine, gaps, false).run(), machine);
   }
 }
 
 }  // namespace
 
-Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
-  Mapping mapping = best_mapping(graph, machine);
+Mapping map_graph(const model::Graph& graph, const hw::Machine& machine, RowGaps gaps) {
+  Mapping mapping = best_mapping(graph, machine, gaps);
   if (machine.mapper.strategy != hw::MappingStrategy::kSearch) return mapping;
   // A search chooses operator by operator; what it gains there may be lost between them.
   hw::Machine by_cost = machine;
   by_cost.mapper.strategy = hw::MappingStrategy::kCost;
-  Mapping other = best_mapping(graph, by_cost);
+  Mapping other = best_mapping(graph, by_cost, gaps);
   const auto value = [&](const Mapping& of) {
     return value_of(of.tilings, of.expected_cycles, machine.mapper);
   };

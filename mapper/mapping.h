@@ -30,6 +30,7 @@ struct Mapping {
 /// for the same graph and machine, whatever the host.
 /// Throws InputError when the machine cannot run the graph (what is too small, and how large it
 /// would have to be).
-[[nodiscard]] Mapping map_graph(const model::Graph& graph, const hw::Machine& machine);
+[[nodiscard]] Mapping map_graph(const model::Graph& graph, const hw::Machine& machine,
+                                RowGaps gaps = RowGaps::kWeighed);
 
 }  // namespace systole::mapper

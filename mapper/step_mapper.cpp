@@ -62,16 +62,17 @@ Group looked_up(Group group, const model::Graph& graph) {
 
 }  // namespace
 
-StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine)
-    : StepMapper(machine, split_norms(graph, machine), nullptr) {}
+StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine, RowGaps gaps)
+    : StepMapper(machine, split_norms(graph, machine), gaps, nullptr) {}
 
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine,
                        const StepMapper& other)
-    : StepMapper(machine, split_norms(graph, machine), &other) {}
+    : StepMapper(machine, split_norms(graph, machine), RowGaps::kWeighed, &other) {}
 
-StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted,
+StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted, RowGaps gaps,
                        const StepMapper* other)
     : machine_(machine),
+      gaps_(row_gaps(machine, gaps)),
       groups_(fuse(parted, machine).groups),
       pipelines_(find_pipelines(parted, groups_, machine, {})),
       choice_(machine),
@@ -125,7 +126,7 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants, Mapping l
   choice_.free_room();
   // Where tensors are is decided at the first step, for all.
   if (weights_.empty()) {
-    for (const std::uint32_t gap : row_gaps(machine_)) {
+    for (const std::uint32_t gap : gaps_) {
       Placement placement = place(graph, gap);
       const auto worth = static_cast<double>(expected.cycles) / kWorthRowGap;
       PlanReplay apart = replay(placement, static_cast<std::uint64_t>(worth));

@@ -20,7 +20,8 @@ namespace systole::mapper {
 class StepMapper {
  public:
   /// `graph` is at the step with the largest views. Throws InputError as map_graph() does.
-  StepMapper(const model::Graph& graph, const hw::Machine& machine);
+  StepMapper(const model::Graph& graph, const hw::Machine& machine,
+             RowGaps gaps = RowGaps::kWeighed);
 
   /// The same for another program on the tensors of `other`'s graph, whose nodes may be others: a
   /// state that `other` has is where it has it, all else that this program has in DRAM comes after
@@ -45,11 +46,13 @@ class StepMapper {
 
  private:
   /// `parted`: split_norms() of the graph. Null: of no other.
-  StepMapper(const hw::Machine& machine, const model::Graph& parted, const StepMapper* other);
+  StepMapper(const hw::Machine& machine, const model::Graph& parted, RowGaps gaps,
+             const StepMapper* other);
   /// Where the tensors are with such distances between rows, those of `other` where it has them.
   [[nodiscard]] Placement place(const model::Graph& parted, std::uint32_t row_gap) const;
 
   hw::Machine machine_;
+  std::vector<std::uint32_t> gaps_;  ///< between rows, to try
   std::vector<Group> groups_;
   std::vector<Pipeline> pipelines_;  ///< every group alone
   std::vector<Location> states_;     ///< by tensor: where `other` has it in DRAM, else nowhere

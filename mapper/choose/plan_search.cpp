@@ -60,8 +60,8 @@ constexpr std::size_t kRefined = 2;
 /// request, if they load so little: of vit65 a replay by request takes 2 % of the time of its
 /// mapping.
 constexpr std::size_t kFinalists = 6;
-constexpr double kWorthJudging = 1.015;
-constexpr std::uint64_t kMostRequests = 30'000;
+constexpr double kWorthJudging = 1.05;
+constexpr std::uint64_t kMostRequests = 250'000;
 
 bool is_plan_at_bound(const Plan& plan) {
   const PlanReplay& expected = plan.expected;
@@ -130,9 +130,11 @@ double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
   return objective_of(mapper, static_cast<double>(cycles), joules);
 }
 
-PlanSearch::PlanSearch(const model::Graph& graph, const hw::Machine& machine, bool stops_at_bound)
+PlanSearch::PlanSearch(const model::Graph& graph, const hw::Machine& machine, RowGaps gaps,
+                       bool stops_at_bound)
     : graph_(graph),
       machine_(machine),
+      gaps_(row_gaps(machine, gaps)),
       stops_at_bound_(stops_at_bound),
       searches_(machine.mapper.strategy == hw::MappingStrategy::kSearch),
       drafts_first_(TilingChoice::may_replay(machine) && machine.attention.lines == 0),
@@ -360,7 +362,7 @@ void PlanSearch::search_again() {
 void PlanSearch::weigh_row_gaps() {
   if (!drafts_first_ || !wants_cycles_ || plans_.empty()) return;
   const Plan best = plans_.front();
-  for (const std::uint32_t gap : row_gaps(machine_)) {
+  for (const std::uint32_t gap : gaps_) {
     Plan plan = best;
     plan.residence.row_gap = gap;
     plan.placement = place_tensors(*plan.fused->graph, plan.fused->fusion.groups, plan.pipelines,

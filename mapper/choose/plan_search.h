@@ -45,7 +45,8 @@ class PlanSearch {
  public:
   /// `stops_at_bound`: no other way is tried once one takes hardly more than its units take at
   /// least.
-  PlanSearch(const model::Graph& graph, const hw::Machine& machine, bool stops_at_bound);
+  PlanSearch(const model::Graph& graph, const hw::Machine& machine, RowGaps gaps,
+             bool stops_at_bound);
   PlanSearch(const PlanSearch&) = delete;  // plans point into it
   PlanSearch& operator=(const PlanSearch&) = delete;
 
@@ -86,6 +87,7 @@ class PlanSearch {
 
   const model::Graph& graph_;
   const hw::Machine& machine_;
+  const std::vector<std::uint32_t> gaps_;  ///< between rows, to try
   const bool stops_at_bound_;
   /// A search is made for every way to run the graph, and compared with the best by cost anyway:
   /// the simple ways are enough.

@@ -269,7 +269,8 @@ std::vector<bool> whole_weights(const Graph& graph, const std::vector<Group>& gr
 
 }  // namespace
 
-std::vector<std::uint32_t> row_gaps(const hw::Machine& machine) {
+std::vector<std::uint32_t> row_gaps(const hw::Machine& machine, RowGaps gaps) {
+  if (gaps == RowGaps::kNone) return {};
   const bool goes_round = machine.dram.channels * machine.dram.bank_groups > 1;
   if (!goes_round || machine.memory.model != hw::MemoryModel::kDram) return {};
   return {1, 2};

@@ -160,8 +160,12 @@ struct Residence {
   std::uint32_t row_gap = 0;
 };
 
+/// Whether gaps between rows in DRAM are weighed. Programs that share tensors have none, so that
+/// their rows are equally far apart.
+enum class RowGaps : std::uint8_t { kWeighed, kNone };
+
 /// Values of `Residence::row_gap` to try: none where every burst takes as long wherever it is.
-[[nodiscard]] std::vector<std::uint32_t> row_gaps(const hw::Machine& machine);
+[[nodiscard]] std::vector<std::uint32_t> row_gaps(const hw::Machine& machine, RowGaps gaps);
 /// Time that a row gap has to save, as it takes memory.
 inline constexpr double kWorthRowGap = 1.003;
 

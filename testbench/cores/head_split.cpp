@@ -109,8 +109,8 @@ class HeadPlanner {
     std::vector<Stepped>& mappers = stepped_.emplace_back(cores());
     for (std::size_t core = 0; core < cores(); ++core) {
       if (!segment[core]) continue;
-      mappers[core].mapper = std::make_unique<mapper::StepMapper>(*segment[core]->graph,
-                                                                  plan_.system.cores[core].machine);
+      mappers[core].mapper = std::make_unique<mapper::StepMapper>(
+          *segment[core]->graph, plan_.system.cores[core].machine, mapper::RowGaps::kNone);
     }
   }
 
@@ -128,9 +128,9 @@ class HeadPlanner {
 
   void add_program(ColumnPart& part, std::size_t segment, std::size_t core, bool is_first) {
     const hw::Machine& machine = plan_.system.cores[core].machine;
-    const mapper::Mapping mapping = plan_.move
-                                        ? stepped_[segment][core].mapper->map(*part.graph, is_first)
-                                        : mapper::map_graph(*part.graph, machine);
+    const mapper::Mapping mapping =
+        plan_.move ? stepped_[segment][core].mapper->map(*part.graph, is_first)
+                   : mapper::map_graph(*part.graph, machine, mapper::RowGaps::kNone);
     mapper::Relocation to;
     for (const ColumnPart::Exchanged& exchanged : part.exchanged) {
       to.moved.push_back(exchanges_.place(exchanged, part, mapping, core));

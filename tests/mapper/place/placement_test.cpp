@@ -113,13 +113,14 @@ TEST(Placement, AnOddRowGapGoesRoundAllBankGroupsAndChannels) {
 
 TEST(Placement, RowGapsAreTriedWhereBurstsTakeTurns) {
   hw::Machine machine;
-  EXPECT_FALSE(row_gaps(machine).empty());
+  EXPECT_FALSE(row_gaps(machine, RowGaps::kWeighed).empty());
   machine.dram.bank_groups = 1;
-  EXPECT_TRUE(row_gaps(machine).empty());
+  EXPECT_TRUE(row_gaps(machine, RowGaps::kWeighed).empty());
   machine.dram.channels = 2;
-  EXPECT_FALSE(row_gaps(machine).empty());
+  EXPECT_FALSE(row_gaps(machine, RowGaps::kWeighed).empty());
+  EXPECT_TRUE(row_gaps(machine, RowGaps::kNone).empty());
   machine.memory.model = hw::MemoryModel::kFixed;
-  EXPECT_TRUE(row_gaps(machine).empty());
+  EXPECT_TRUE(row_gaps(machine, RowGaps::kWeighed).empty());
 }
 
 TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
