@@ -241,13 +241,16 @@ class PipelineFinder {
       // Weights of several products stay; with one product there is nothing to share.
       products += group.matmul() != nullptr ? 1 : 0;
       if (next != step && group.matmul() != nullptr && products > 1 && weights > room) return;
-      if (next != step && sums > whole_share(machine_).sums_end) return;
+      const bool is_alone = next == step && pipeline.heads == 0;
+      if (!is_alone && sums > whole_share(machine_).sums_end) return;
       pipeline.levels.push_back(level++);
     }
   }
   /// Columns of sums that a row of its smallest tile has.
   [[nodiscard]] std::uint64_t sum_cols(const Group& group) const {
-    const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0;
+    // As share_memories() has it, which gives operators without a product whole rows.
+    const bool whole =
+        group.matmul() == nullptr || hw::is_row_wise(group.chain) || group.valid_cols != 0;
     return whole ? round_up(group.n(), machine_.array.cols) : machine_.array.cols;
   }
 
