@@ -26,6 +26,8 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   // From the begin of a refresh on no data move until it is over and a row is open again.
   closed_ = core_cycles(times_.rfc + times_.rcd + std::min(times_.cl, times_.cwl));
   refresh_period_ = core_cycles(times_.refi);
+  queued_ = static_cast<double>(std::uint64_t{machine.dram.write_queue} * machine.dram.channels *
+                                machine.dram.bus_bytes * machine.dram.burst_length);
   if (hw::has_fixed_memory(machine)) refresh_period_ = 0;
   if (refresh_period_ <= closed_) refresh_period_ = closed_ = 0;
   if (!hw::has_mesh(machine)) return;
@@ -45,15 +47,13 @@ double MemoryFloor::core_cycles(std::uint64_t ps) const {
   return static_cast<double>(ps) * machine_.core.clock_mhz / kPsPerUs;
 }
 
-double MemoryFloor::trip(double bytes, std::uint64_t column_latency, std::uint32_t links) const {
+double MemoryFloor::trip(double bytes, std::uint64_t access, std::uint32_t links) const {
   const hw::Machine::Bus& bus = machine_.bus;
   const double period = kPsPerUs / bus.clock_mhz;
   // The DRAM's answer waits for the next edge of the bus.
-  const double access =
-      hw::has_fixed_memory(machine_)
-          ? machine_.memory.latency * period - kEdgePs
-          : static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
-  const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
+  const double answer = hw::has_fixed_memory(machine_) ? machine_.memory.latency * period
+                                                       : static_cast<double>(access);
+  const double target = cached_ ? 0.0 : std::max(0.0, std::ceil((answer - kEdgePs) / period));
   const double beats = std::max(1.0, packet_beats(bytes, 1.0, links));
   const double ps =
       (bus.request_latency + target + beats - 1.0 + bus.response_latency + mesh_trip_) * period -
@@ -67,8 +67,14 @@ double MemoryFloor::packet_beats(double bytes, double packets, std::uint32_t lin
   return links == 0 ? local : std::max(local, all / links / machine_.noc.link_bytes);
 }
 
-double MemoryFloor::read_trip(double bytes) const { return trip(bytes, times_.cl, read_links_); }
-double MemoryFloor::write_trip(double bytes) const { return trip(bytes, times_.cwl, ways_.exits); }
+double MemoryFloor::read_trip(double bytes) const {
+  return trip(bytes, times_.controller + times_.cl + times_.burst, read_links_);
+}
+
+double MemoryFloor::write_trip(double bytes) const {
+  const std::uint64_t moved = queued_ != 0 ? 0 : times_.cwl + times_.burst;
+  return trip(bytes, times_.controller + moved, ways_.exits);
+}
 
 double MemoryFloor::memory(double read, double written) const {
   if (hw::has_fixed_memory(machine_)) {
@@ -76,7 +82,7 @@ double MemoryFloor::memory(double read, double written) const {
     const double beats = read / machine_.bus.width_bytes + written / request_;
     return beats * machine_.memory.read_beat_cycles * bus_cycle_;
   }
-  const double bytes = read + written;
+  const double bytes = read + std::max(0.0, written - queued_);
   const double burst_bytes = static_cast<double>(machine_.dram.bus_bytes) *
                              static_cast<double>(machine_.dram.burst_length);
   const double cycles = bytes / burst_bytes / machine_.dram.channels * core_cycles(times_.burst);
@@ -92,7 +98,7 @@ double MemoryFloor::port(double bytes, bool write, std::uint32_t window) const {
   // Data of requests that share a slot are a trip apart, less what an answer waits for an edge of
   // the bus. So while the DRAM is open a slot moves those of one more than trips fit in.
   const double apart = in_flight - bus_cycle_;
-  if (apart <= 0 || apart >= closed_) return least;
+  if (apart <= 0 || apart >= closed_ || (write && queued_ != 0)) return least;
   const double of_a_period = window * ((refresh_period_ - closed_) / apart + 1.0);
   // All but two periods at most lie whole between the first request and the last.
   const double at_ends = window * (2.0 * refresh_period_ / apart + 2.0);

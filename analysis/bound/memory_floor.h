@@ -30,7 +30,8 @@ class MemoryFloor {
                             double either = 0) const;
 
  private:
-  [[nodiscard]] double trip(double bytes, std::uint64_t column_latency, std::uint32_t links) const;
+  /// `access`: from the arrival of a request at the DRAM to its answer, ps.
+  [[nodiscard]] double trip(double bytes, std::uint64_t access, std::uint32_t links) const;
   [[nodiscard]] double memory(double read, double written) const;
   [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
   [[nodiscard]] double read_beats(double bytes) const;
@@ -42,6 +43,7 @@ class MemoryFloor {
   hw::Machine machine_;
   hw::DramTimes times_;
   bool cached_;
+  double queued_ = 0;             ///< bytes of writes that may be left in queues of the DRAM
   double bus_cycle_;              ///< cycles of the core
   double request_;                ///< bytes of a request at most
   double refresh_period_ = 0;     ///< 0: no refresh

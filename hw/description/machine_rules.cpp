@@ -132,6 +132,9 @@ bool dram_rows_are_whole(const Machine& m) {
 }
 bool groups_have_banks(const Machine& m) { return m.dram.bank_groups <= m.dram.banks; }
 bool row_opens_before_it_closes(const Machine& m) { return m.dram.t_ras_ns >= m.dram.t_rcd_ns; }
+bool write_queue_empties(const Machine& m) {
+  return m.dram.write_low_percent < m.dram.write_high_percent;
+}
 bool same_group_is_slower(const Machine& m) { return m.dram.t_rrd_l_ns >= m.dram.t_rrd_s_ns; }
 
 /// The DRAM model itself knows how much time it needs between two refreshes.
@@ -273,6 +276,9 @@ const std::vector<MachineRule>& machine_rules() {
         "dram.burst_length", "dram.mega_transfers"},
        "0 (no refresh), or more than a refresh and one access of all DRAM times together",
        refresh_leaves_time},
+      {{"dram.write_low_percent", "dram.write_high_percent"},
+       "less than dram.write_high_percent",
+       write_queue_empties},
       {{"hbm.row_bytes", "hbm.bus_bytes"},
        "room for a burst of four transfers",
        hbm_burst_fits_row},

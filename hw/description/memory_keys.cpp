@@ -8,6 +8,7 @@ namespace systole::hw::key_table {
 namespace {
 
 constexpr Text kJedec = "JESD79-4, DDR4-2400T";
+constexpr Text kGem5 = "default of gem5's MemCtrl";
 
 using Bus = Machine::Bus;
 using Noc = Machine::Noc;
@@ -120,6 +121,12 @@ void append_memory_keys(std::vector<MachineKey>& keys) {
           "tREFI: interval between refreshes, 0 for none", "JESD79-4, up to 85 C"),
       number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
           "controller front-end and PHY, once per request", kChosen),
+      integer<kDram, &Dram::write_queue>("dram.write_queue", "bursts", 0, 4096,
+          "writes of a channel that wait for the data bus, 0 for none", kGem5),
+      integer<kDram, &Dram::write_high_percent>("dram.write_high_percent", "%", 1, 100,
+          "of the write queue: from so many on, writes move before reads", kGem5),
+      integer<kDram, &Dram::write_low_percent>("dram.write_low_percent", "%", 0, 99,
+          "of the write queue: until so many are left", kGem5),
   };
   // clang-format on
   for (MachineKey& key : more) keys.push_back(std::move(key));

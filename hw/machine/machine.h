@@ -278,6 +278,10 @@ struct Machine {
     double t_rfc_ns = 350.0;
     double t_refi_ns = 7800.0;
     double controller_ns = 20.0;  ///< front-end and PHY, once per request
+    // Of each channel:
+    std::uint32_t write_queue = 64;         ///< bursts of writes that wait; 0: none does
+    std::uint32_t write_high_percent = 85;  ///< of them, from which on writes have to move
+    std::uint32_t write_low_percent = 50;   ///< ... and until when
   } dram;
 
   struct Memory {

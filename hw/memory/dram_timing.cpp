@@ -82,16 +82,23 @@ DramTimes::DramTimes(const Machine::Dram& dram) {
   controller = read.ps("controller_ns", dram.controller_ns);
   burst = read.transfers(dram.burst_length, dram.mega_transfers);
   read_to_write = read.transfers(4, dram.mega_transfers);  // two clocks of two transfers
+  turn = read_to_write + burst + wtr + cl;
   read.finish(*this);
 }
 
 DramTiming::Channel::Channel(const Machine::Dram& dram)
-    : banks(dram.banks), groups(dram.bank_groups), next_refresh(0), account("ps", causes()) {}
+    : writes(dram.write_queue),
+      banks(dram.banks),
+      groups(dram.bank_groups),
+      next_refresh(0),
+      account("ps", causes()) {}
 
 DramTiming::DramTiming(const Machine::Dram& dram)
     : mapping_(dram),
       times_(dram),
       capacity_(std::uint64_t{dram.mib} << 20),
+      places_(dram.write_queue),
+      marks_(dram),
       channels_(dram.channels, Channel(dram)) {
   for (Channel& channel : channels_) {
     channel.next_refresh =
@@ -165,12 +172,12 @@ inline void DramTiming::commit(Channel& channel, const DramLocation& at, bool wr
 // Each command time, moved by the column latency, is when data would have begun if nothing after
 // that command had held them up.
 inline void DramTiming::account(Channel& channel, bool write, std::uint64_t arrival,
-                                const Plan& p) const {
+                                std::uint64_t ready, const Plan& p) const {
   BlockAccount& account = channel.account;
   if (p.begin > account.now()) {
     const std::uint64_t latency = write ? times_.cwl : times_.cl;
     account.idle_until(arrival);
-    account.stall_until(arrival + times_.controller + latency, kLatency);
+    account.stall_until(ready + latency, kLatency);
     account.stall_until(channel.not_before + latency, kRefresh);
     account.stall_until(p.first + latency, kBankBusy);
     account.stall_until(p.row_ready + latency, p.row == Row::kConflict ? kRowConflict : kRowMiss);
@@ -180,11 +187,10 @@ inline void DramTiming::account(Channel& channel, bool write, std::uint64_t arri
   account.busy_until(p.end);
 }
 
-void DramTiming::serve_burst(std::uint64_t address, bool write, std::uint64_t arrival,
-                             DramAccess& result) {
-  const DramLocation at = mapping_.locate(address);
+// Moves a burst that was there at `arrival`, with no command before `ready`.
+DramTiming::Plan DramTiming::move(const DramLocation& at, bool write, std::uint64_t arrival,
+                                  std::uint64_t ready, DramAccess& result) {
   Channel& channel = channels_[at.channel];
-  const std::uint64_t ready = arrival + times_.controller;
   Plan commands = plan(channel, at, write, ready);
   while (commands.recovered > channel.next_refresh) {
     const std::uint64_t wanted = commands.first;
@@ -196,17 +202,86 @@ void DramTiming::serve_burst(std::uint64_t address, bool write, std::uint64_t ar
     if (channel.not_before > wanted) result.refresh_wait += channel.not_before - wanted;
   }
   commit(channel, at, write, commands);
-  account(channel, write, arrival, commands);
+  account(channel, write, arrival, ready, commands);
   if (watch_ != nullptr) {
     watch_->burst({at, write, commands.row == Row::kConflict, commands.row != Row::kHit,
                    commands.first, commands.activate, commands.row_ready, commands.begin,
                    commands.end});
   }
-  result.begin = std::min(result.begin, commands.begin);
-  result.end = std::max(result.end, commands.end);
   ++(commands.row == Row::kHit    ? result.hits
      : commands.row == Row::kMiss ? result.misses
                                   : result.conflicts);
+  return commands;
+}
+
+// Moves the write that has waited longest, as was decided at that time.
+void DramTiming::move_write(Channel& channel, std::uint64_t decided, DramAccess& result) {
+  QueuedWrite& write = channel.writes[channel.moved_writes % places_];
+  write.moved = move(mapping_.locate(write.address), true, decided, decided, result).end;
+  ++channel.moved_writes;
+}
+
+// Moves the writes that begin to move before a request comes at `now`.
+void DramTiming::move_writes_until(Channel& channel, std::uint64_t now, DramAccess& result) {
+  while (channel.has_writes()) {
+    const std::uint64_t decided = next_write(channel);
+    if (decided >= now) return;
+    move_write(channel, decided, result);
+  }
+}
+
+// A read of that burst comes at `now`: if a write of it waits, moves all.
+void DramTiming::move_writes_for(Channel& channel, std::uint64_t address, std::uint64_t now,
+                                 DramAccess& result) {
+  std::uint64_t at = channel.taken_writes;
+  while (at != channel.moved_writes && channel.writes[(at - 1) % places_].address != address) --at;
+  if (at == channel.moved_writes) return;
+  while (channel.has_writes()) {
+    const std::uint64_t taken = channel.writes[channel.moved_writes % places_].taken;
+    move_write(channel, std::max(taken, now), result);
+  }
+}
+
+// Puts a write into the queue. The result: when it is there.
+std::uint64_t DramTiming::take(Channel& channel, std::uint64_t address, std::uint64_t arrival,
+                               DramAccess& result) {
+  move_writes_until(channel, arrival, result);
+  QueuedWrite& place = channel.writes[channel.taken_writes % places_];
+  place.address = address;
+  place.taken = std::max(arrival + times_.controller, place.moved);
+  const bool first = !channel.has_writes();
+  channel.lowest_write = first ? address : std::min(channel.lowest_write, address);
+  channel.highest_write = first ? address : std::max(channel.highest_write, address);
+  const std::uint64_t taken = place.taken;
+  ++channel.taken_writes;
+  if (channel.taken_writes - channel.moved_writes >= marks_.high) {
+    while (channel.taken_writes - channel.moved_writes > marks_.low)
+      move_write(channel, taken, result);
+  }
+  return taken;
+}
+
+void DramTiming::serve_burst(std::uint64_t address, bool write, std::uint64_t arrival,
+                             DramAccess& result) {
+  const DramLocation at = mapping_.locate(address);
+  Channel& channel = channels_[at.channel];
+  if (write && places_ != 0) {
+    const std::uint64_t taken = take(channel, address, arrival, result);
+    result.begin = std::min(result.begin, taken);
+    result.end = std::max(result.end, taken);
+    return;
+  }
+  move_writes_until(channel, arrival, result);
+  if (may_wait(channel, address)) move_writes_for(channel, address, arrival, result);
+  const Plan commands = move(at, write, arrival, arrival + times_.controller, result);
+  result.begin = std::min(result.begin, commands.begin);
+  result.end = std::max(result.end, commands.end);
+}
+
+void DramTiming::count_rows(const DramAccess& access) noexcept {
+  hits_ += access.hits;
+  misses_ += access.misses;
+  conflicts_ += access.conflicts;
 }
 
 DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool write,
@@ -223,9 +298,7 @@ DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool w
   }
   ++(write ? writes_ : reads_);
   (write ? written_bytes_ : read_bytes_) += bytes;
-  hits_ += result.hits;
-  misses_ += result.misses;
-  conflicts_ += result.conflicts;
+  count_rows(result);
   return result;
 }
 
@@ -245,11 +318,23 @@ std::size_t DramTiming::count_hits(std::uint64_t address, std::size_t count) con
 
 std::size_t DramTiming::access_each(std::uint64_t address, bool write, std::uint64_t arrival,
                                     std::uint64_t step, std::size_t count, std::size_t least) {
-  if (watch_ != nullptr || channels_.size() != 1) return 0;
+  if (watch_ != nullptr || channels_.size() != 1 || (write && places_ != 0)) return 0;
   if ((address & (mapping_.burst_bytes() - 1)) != 0) return 0;
+  Channel& channel = channels_.front();
+  if (channel.has_writes()) {
+    DramAccess moved{};
+    move_writes_until(channel, arrival, moved);
+    count_rows(moved);
+    if (channel.has_writes()) {
+      // No write may move between two of them, nor be of their bursts.
+      const std::uint64_t apart = step + arrival;
+      if (apart > end_alone(write, arrival) + times_.turn) return 0;
+      const std::uint64_t end = address + count * mapping_.burst_bytes();
+      if (channel.lowest_write < end && channel.highest_write >= address) return 0;
+    }
+  }
   count = count_hits(address, count);
   if (count < least) return 0;
-  Channel& channel = channels_.front();
   const DramLocation at = mapping_.locate(address);
   const std::uint64_t latency = write ? times_.cwl : times_.cl;
   // Each command goes out when its request is ready, if the first on each bank can, and if the
@@ -305,16 +390,40 @@ void DramTiming::set_counting(bool on, std::uint64_t now) {
 }
 
 void DramTiming::finish(std::uint64_t total) {
-  for (const Channel& channel : channels_) total = std::max(total, channel.account.now());
+  DramAccess moved{};
+  for (Channel& channel : channels_) {
+    move_writes_until(channel, total, moved);
+    total = std::max(total, channel.account.now());
+  }
+  count_rows(moved);
   for (Channel& channel : channels_) {
     channel.account.finish(total);
     if (total >= channel.next_refresh) refresh(channel, total);
   }
 }
 
+std::uint64_t DramTiming::settled(std::uint64_t now) const noexcept {
+  for (const Channel& channel : channels_) {
+    if (channel.has_writes()) now = std::min(now, next_write(channel));
+  }
+  return now;
+}
+
 std::uint64_t DramTiming::refreshes() const noexcept {
   std::uint64_t sum = 0;
   for (const Channel& channel : channels_) sum += channel.refreshes;
+  return sum;
+}
+
+std::uint64_t DramTiming::turns() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Channel& channel : channels_) sum += channel.turns;
+  return sum;
+}
+
+std::uint64_t DramTiming::waiting_writes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const Channel& channel : channels_) sum += channel.taken_writes - channel.moved_writes;
   return sum;
 }
 
@@ -329,6 +438,9 @@ BlockReport DramTiming::report(std::string name) const {
        {"row_hits", "bursts", "bursts that found their row open", hits_},
        {"row_misses", "bursts", "bursts that found their bank closed", misses_},
        {"row_conflicts", "bursts", "bursts that found another row open", conflicts_},
+       {"turns", "turns", "times that a data bus turned from reads to writes", turns()},
+       {"waiting_writes", "bursts", "bursts of writes left in the queues at the end",
+        waiting_writes()},
        {"refreshes", "refreshes", "refreshes of all banks of a channel", refreshes()}},
       {}};
   for (std::size_t i = 0; i < channels_.size(); ++i) {

@@ -26,6 +26,7 @@ struct DramTimes {
   std::uint64_t controller;    ///< arrival to the first possible command
   std::uint64_t burst;         ///< data bus time of a burst, rounded up; also tCCD_S
   std::uint64_t read_to_write;  ///< data bus gap from read to write data: 2 clocks (JESD79-4 4.25)
+  std::uint64_t turn;           ///< what a write between two reads costs on the data bus
 
   /// Throws std::invalid_argument if a time is negative, not finite or absurd, or if the refresh
   /// leaves no room for a single access.
@@ -34,8 +35,10 @@ struct DramTimes {
 
 /// What became of one request.
 struct DramAccess {
-  std::uint64_t begin;         ///< first data on the bus, ps
-  std::uint64_t end;           ///< after the last data, ps
+  /// First data on the bus, and after the last, ps. Of a write that waits in a queue: when the
+  /// queue had taken its first burst, and its last.
+  std::uint64_t begin, end;
+  // Of all bursts that moved meanwhile, writes of a queue too:
   std::uint64_t refresh_wait;  ///< how long refreshes held back the commands, ps
   std::uint32_t hits;          ///< bursts that found their row open,
   std::uint32_t misses;        ///< ... their bank closed,
@@ -64,13 +67,24 @@ class DramWatch {
   [[nodiscard]] virtual AccountWatch& channel(std::size_t index) = 0;
 };
 
-/// Timing of a DRAM with an open-page, first-come-first-served controller, in integer picoseconds.
+/// Timing of a DRAM with an open-page controller, in integer picoseconds.
 ///
-/// A pure state machine: requests are given in the order in which the controller serves them, each
-/// with its time of arrival, and it answers when their data move. Per channel, data bursts keep
-/// that order; the precharge and activate of a later request overlap the data of an earlier one,
-/// as far as it had arrived. The command bus is taken to be free (a burst needs at most three of
-/// its command slots per four data clocks).
+/// A pure state machine: requests are given in the order in which they come to the controller, each
+/// with its time of arrival, and it answers when their data move. Per channel, the bursts of reads
+/// keep that order, and so do those of writes; the precharge and activate of a later one overlap
+/// the data of an earlier one, as far as it had arrived. The command bus is taken to be free (a
+/// burst needs at most three of its command slots per four data clocks).
+///
+/// Each channel has a queue of Machine::Dram::write_queue bursts of writes. A write is answered
+/// when it is in the queue, a controller latency after its arrival or when the burst so many writes
+/// before it has moved. Reads pass it. Writes move, in their order,
+/// - when write_high_percent of the places are taken, until write_low_percent are: as many in a row
+///   turn the data bus twice;
+/// - while no request is there and, after a read, the data bus has been idle for DramTimes::turn: a
+///   wait of what a turn costs takes at most twice the time of the best choice;
+/// - all of them before a read of one of their bursts: one by one, before a stream of reads that
+///   follows them, each would turn the data bus twice.
+/// Without a queue, reads and writes move in the order in which they come.
 ///
 /// Refresh is all-bank and punctual: commands are excluded from [k refi, k refi + rfc), k >= 1, and
 /// a burst is only started if its bank can be precharged again before the next refresh. Refresh
@@ -81,18 +95,26 @@ class DramTiming {
   /// the .cpp file. A delay of a command counts as the delay of the data that follow it.
   enum Cause : std::size_t { kLatency, kRefresh, kBankBusy, kRowMiss, kRowConflict, kTurnaround };
 
+  /// Places of a write queue that are taken: from so many on writes have to move, until so few are.
+  struct WriteMarks {
+    explicit WriteMarks(const Machine::Dram& dram)
+        : high(std::max(1U, dram.write_queue * dram.write_high_percent / 100)),
+          low(std::min(high - 1, dram.write_queue * dram.write_low_percent / 100)) {}
+    std::uint32_t high, low;
+  };
+
   /// Throws std::invalid_argument for parameters that cannot work.
   explicit DramTiming(const Machine::Dram& dram);
 
   /// Serves `bytes` > 0 from `address`, which arrive at the controller at `arrival` (ps). Whole
-  /// bursts are moved, also for a part of one. Throws std::invalid_argument for no bytes and
-  /// std::out_of_range for a request beyond the capacity.
+  /// bursts are moved, also for a part of one, and a burst has a place in the queue. Throws
+  /// std::invalid_argument for no bytes and std::out_of_range for a request beyond the capacity.
   DramAccess access(std::uint64_t address, std::uint64_t bytes, bool write, std::uint64_t arrival);
 
   /// The same for requests of a whole burst each, inside the capacity: `next()` returns their
   /// addresses one after the other, multiples of DramMapping::burst_bytes(); `times` are the
-  /// arrivals, and afterwards the ends of the data, ps. While a burst finds its row open, it costs
-  /// the host about a third of access().
+  /// arrivals, and afterwards what access() calls the end, ps. While a burst finds its row open, it
+  /// costs the host about a third of access().
   template <typename Next>
   void access_bursts(bool write, std::vector<std::uint64_t>& times, Next next) {
     if (write) {
@@ -104,13 +126,14 @@ class DramTiming {
 
   /// The same for as many as can be of `count` bursts, one after the other in memory, that arrive
   /// `step` ps after each other, if that is how their data end, too, from end_alone() on: none
-  /// waits for another, a bank or a refresh. Returns how many were served; none while watched, or
-  /// if it is not certain in advance that this is so of the first `least`.
+  /// waits for another, a bank or a refresh. Returns how many were served; none while watched, of
+  /// writes with a queue, or if it is not certain in advance that this is so of the first `least`.
   std::size_t access_each(std::uint64_t address, bool write, std::uint64_t arrival,
                           std::uint64_t step, std::size_t count, std::size_t least);
 
-  /// When the data of a burst end, ps, if it arrives at `arrival` and waits for nothing.
+  /// What access() calls the end of a burst, ps, if it arrives at `arrival` and waits for nothing.
   [[nodiscard]] std::uint64_t end_alone(bool write, std::uint64_t arrival) const noexcept {
+    if (write && places_ != 0) return arrival + times_.controller;
     return arrival + times_.controller + (write ? times_.cwl : times_.cl) + times_.burst;
   }
 
@@ -121,9 +144,13 @@ class DramTiming {
   /// Tells `watch` of the accesses to come. It has to outlive them.
   void watch(DramWatch& watch);
 
-  /// Closes the accounts at `total` ps, the end of the run, or where the last data end if the run
-  /// was cut off before that.
+  /// Closes the accounts at `total` ps, the end of the run, or where the last data end if that is
+  /// later. Writes that had not begun to move stay in their queues.
   void finish(std::uint64_t total);
+
+  /// No access to come moves data whose first command is before this time, ps, if all to come
+  /// arrive at `now` or later.
+  [[nodiscard]] std::uint64_t settled(std::uint64_t now) const noexcept;
 
   [[nodiscard]] const DramTimes& times() const noexcept { return times_; }
   [[nodiscard]] const DramMapping& mapping() const noexcept { return mapping_; }
@@ -135,6 +162,10 @@ class DramTiming {
     return channels_.at(channel).account;
   }
   [[nodiscard]] std::uint64_t refreshes() const noexcept;
+  /// Times that a data bus turned from reads to writes.
+  [[nodiscard]] std::uint64_t turns() const noexcept;
+  /// Bursts of writes in the queues.
+  [[nodiscard]] std::uint64_t waiting_writes() const noexcept;
   /// Bursts so far that found their row open, their bank closed, another row open.
   [[nodiscard]] const std::uint64_t& hits() const noexcept { return hits_; }
   [[nodiscard]] const std::uint64_t& misses() const noexcept { return misses_; }
@@ -154,8 +185,22 @@ class DramTiming {
     std::uint64_t column_ok = 0;    ///< tCCD_L
     std::uint64_t activate_ok = 0;  ///< tRRD_L
   };
+  /// A burst of a write that a channel has taken.
+  struct QueuedWrite {
+    std::uint64_t address = 0;
+    std::uint64_t taken = 0;  ///< when
+    std::uint64_t moved = 0;  ///< its data, ps: the place is free again
+  };
   struct Channel {
     Channel(const Machine::Dram& dram);
+    /// A write has come that does not move yet.
+    [[nodiscard]] bool has_writes() const noexcept { return moved_writes != taken_writes; }
+    std::vector<QueuedWrite> writes;                   ///< a ring
+    std::uint64_t taken_writes = 0, moved_writes = 0;  ///< so far
+    std::uint64_t lowest_write = 0,
+                  highest_write = 0;  ///< no address of a waiting write is outside
+    bool writing = false;             ///< the last data on the bus
+    std::uint64_t turns = 0;          ///< from reads to writes
     std::vector<Bank> banks;
     std::vector<Group> groups;
     std::array<std::uint64_t, 4> faw_ok{};  ///< ring: end of tFAW after each of the last activates
@@ -191,10 +236,24 @@ class DramTiming {
   void end_data(Channel& channel, bool write, std::uint64_t end) const noexcept {
     channel.bus_free = end;
     if (write) {
+      channel.turns += channel.writing ? 0 : 1;
       channel.read_ok = end + times_.wtr;
     } else {
       channel.write_data_ok = end + times_.read_to_write;
     }
+    channel.writing = write;
+  }
+  /// When the next write that waits moves, if no request comes before: so that its data follow
+  /// those of another write.
+  [[nodiscard]] std::uint64_t next_write(const Channel& channel) const noexcept {
+    const std::uint64_t taken = channel.writes[channel.moved_writes % places_].taken;
+    return std::max(
+        taken, channel.writing ? channel.bus_free - times_.cwl : channel.bus_free + times_.turn);
+  }
+  /// Whether a waiting write may be of that burst.
+  [[nodiscard]] static bool may_wait(const Channel& channel, std::uint64_t address) noexcept {
+    return channel.has_writes() && address >= channel.lowest_write &&
+           address <= channel.highest_write;
   }
   /// The bank of a group that a stream visits with the one at `at`.
   [[nodiscard]] Bank& bank_of(Channel& channel, const DramLocation& at, std::size_t group) const {
@@ -211,15 +270,27 @@ class DramTiming {
   void refresh(Channel& channel, std::uint64_t ready) const noexcept;
   void commit(Channel& channel, const DramLocation& at, bool write,
               const Plan& plan) const noexcept;
-  void account(Channel& channel, bool write, std::uint64_t arrival, const Plan& plan) const;
+  void account(Channel& channel, bool write, std::uint64_t arrival, std::uint64_t ready,
+               const Plan& plan) const;
   template <bool kWrite, typename Next>
   void access_bursts(std::vector<std::uint64_t>& times, Next next);
   void serve_burst(std::uint64_t address, bool write, std::uint64_t arrival, DramAccess& result);
+  Plan move(const DramLocation& at, bool write, std::uint64_t arrival, std::uint64_t ready,
+            DramAccess& result);
+  void move_write(Channel& channel, std::uint64_t decided, DramAccess& result);
+  void move_writes_until(Channel& channel, std::uint64_t now, DramAccess& result);
+  void move_writes_for(Channel& channel, std::uint64_t address, std::uint64_t now,
+                       DramAccess& result);
+  std::uint64_t take(Channel& channel, std::uint64_t address, std::uint64_t arrival,
+                     DramAccess& result);
+  void count_rows(const DramAccess& access) noexcept;
   /// How many of `count` bursts from `address` on find their rows open, if no refresh comes.
   [[nodiscard]] std::size_t count_hits(std::uint64_t address, std::size_t count) const noexcept;
   DramMapping mapping_;
   DramTimes times_;
   std::uint64_t capacity_;
+  std::uint64_t places_;  ///< of a channel's write queue
+  WriteMarks marks_;
   std::vector<Channel> channels_;
   DramWatch* watch_ = nullptr;
   std::uint64_t reads_ = 0, writes_ = 0, read_bytes_ = 0, written_bytes_ = 0;
@@ -231,6 +302,17 @@ class DramTiming {
 template <bool kWrite, typename Next>
 void DramTiming::access_bursts(std::vector<std::uint64_t>& times, Next next) {
   const DramMapping mapping = mapping_;
+  if (kWrite && places_ != 0) {
+    DramAccess moved{};
+    for (std::uint64_t& time : times) {
+      const std::uint64_t address = next();
+      time = take(channels_[mapping.locate(address).channel], address, time, moved);
+    }
+    writes_ += times.size();
+    written_bytes_ += times.size() * mapping.burst_bytes();
+    count_rows(moved);
+    return;
+  }
   const std::uint64_t latency = kWrite ? times_.cwl : times_.cl;
   const std::uint64_t controller = times_.controller, burst = times_.burst, rp = times_.rp;
   const std::uint64_t ccd = times_.ccd_l - latency;
@@ -249,7 +331,8 @@ void DramTiming::access_bursts(std::vector<std::uint64_t>& times, Next next) {
     const std::uint64_t end = begin + burst;
     const std::uint64_t precharge_ok = std::max(bank.precharge_ok, precharge_after(begin, kWrite));
     if (bank.row != at.row || bank.epoch != channel.epoch ||
-        std::max(precharge_ok + rp, end) > channel.next_refresh || watch_ != nullptr) {
+        std::max(precharge_ok + rp, end) > channel.next_refresh || watch_ != nullptr ||
+        (channel.has_writes() && (next_write(channel) < arrival || may_wait(channel, address)))) {
       time = access(address, mapping.burst_bytes(), kWrite, arrival).end;
       continue;
     }

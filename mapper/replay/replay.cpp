@@ -143,7 +143,9 @@ bool Replay::step() {
       queue.time = start_of(queue);
       queue.is_due = queue.time < kNever;
     }
-    if (queue.time < earliest) {
+    // Ports issue when all else that happens at that time has happened.
+    const bool is_first = requests_ && u == kCompute && queue.time == earliest && earliest < kNever;
+    if (queue.time < earliest || is_first) {
       horizon = std::min(horizon, earliest);
       earliest = queue.time;
       unit = u;

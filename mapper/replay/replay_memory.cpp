@@ -83,6 +83,13 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   controller_ = cycles(times.controller);
   burst_ = cycles(times.burst);
   read_to_write_ = cycles(times.read_to_write);
+  turn_ = cycles(times.turn);
+  if (!fixed_) {
+    const hw::DramTiming::WriteMarks marks(dram);
+    places_ = dram.write_queue;
+    high_ = marks.high;
+    low_ = marks.low;
+  }
   bus_cycle_ = static_cast<double>(machine.core.clock_mhz) / machine.bus.clock_mhz;
   if (fixed_) {
     burst_ = machine.memory.read_beat_cycles * bus_cycle_;
@@ -109,6 +116,8 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
     tlb_.emplace(machine.tlb, walk);
   }
   for (Channel& channel : channels_) {
+    // A chunk adds at most all its segments, and a burst is of one of them.
+    channel.writes.resize(high_ + kSegments);
     channel.next_refresh = times.refi == 0 ? std::numeric_limits<double>::infinity() : refi_;
   }
 }
@@ -202,6 +211,7 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
       if (!begun) first_end = std::min(first_end, begin + burst_);
       begun = true;
       channel.bus_free = end;
+      channel.writing = write;
       if (write) {
         channel.read_ok = end + wtr_;
       } else {
@@ -224,6 +234,50 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
     channel.next_refresh += (passed + 1) * refi_;
     ++channel.epoch;
   }
+}
+
+// Moves the writes that have waited longest, as was decided at that time, until so many bursts are
+// left.
+void ReplayMemory::move_writes(std::size_t number, double decided, std::uint32_t left) {
+  Channel& channel = channels_[number];
+  double first_end = std::numeric_limits<double>::infinity(), last_end = 0;
+  while (channel.queued_bursts > left) {
+    QueuedWrites& writes = channel.writes[channel.oldest_writes];
+    const std::uint32_t bursts = std::min(writes.bursts, channel.queued_bursts - left);
+    const double ready = std::max(decided, writes.taken) - controller_;
+    serve(number, true, bursts, writes.segment, ready, ready, first_end, last_end);
+    channel.queued_bursts -= bursts;
+    writes.bursts -= bursts;
+    if (writes.bursts != 0) continue;
+    channel.oldest_writes = (channel.oldest_writes + 1) % channel.writes.size();
+    --channel.queued_writes;
+  }
+}
+
+// Puts bursts of writes that come from `first` to `last` into a channel's queue.
+void ReplayMemory::take(std::size_t number, std::uint32_t bursts, const Segment& segment,
+                        double first, double last, double& first_end, double& last_end) {
+  Channel& channel = channels_[number];
+  move_writes_until(number, first);
+  const double step = bursts > 1 ? (last - first) / (bursts - 1) : 0;
+  double taken = first + controller_;
+  for (std::uint32_t at = 0; at < bursts;) {
+    const std::uint32_t count = std::min(bursts - at, high_ - channel.queued_bursts);
+    at += count;
+    // Of the writes that have been told to move, so many may still be in the queue.
+    const double places = places_ - channel.queued_bursts - count;
+    taken = std::max(taken, first + step * (at - 1) + controller_);
+    if (channel.writing) taken = std::max(taken, channel.bus_free - places * burst_);
+    if (at == count) {
+      first_end = std::min(first_end, std::max(first + controller_, taken - step * (count - 1)));
+    }
+    const std::size_t place =
+        (channel.oldest_writes + channel.queued_writes++) % channel.writes.size();
+    channel.writes[place] = {segment, count, taken};
+    channel.queued_bursts += count;
+    if (channel.queued_bursts >= high_) move_writes(number, taken, low_);
+  }
+  last_end = std::max(last_end, taken);
 }
 
 // The bank groups of `blocks` bursts, a bit each.
@@ -396,7 +450,13 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
     for (std::size_t c = 0; c < channels_.size(); ++c) {
       const std::uint32_t bursts = fixed_ && write ? static_cast<std::uint32_t>(segment.requests)
                                                    : counts_[i * channels_.size() + c];
-      if (bursts != 0) serve(c, write, bursts, segment, from, to, first_end, last_end);
+      if (bursts == 0) continue;
+      if (write && places_ != 0) {
+        take(c, bursts, segment, from, to, first_end, last_end);
+        continue;
+      }
+      move_writes_until(c, from);
+      serve(c, write, bursts, segment, from, to, first_end, last_end);
     }
   }
   chunk.last_issue = rounded_up(chunk.last_issue + late);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace systole::mapper {
 /// its data had. Serves requests by the chunk: all requests of a chunk follow each other
 /// evenly.
 ///
-/// The order of the calls is the order of service, as at the controller of hw/memory/dram_timing.h.
+/// The order of the calls is that in which requests come to the controller of
+/// hw/memory/dram_timing.h, whose queue of writes moves by the chunk, too.
 /// Times are cycles of the core clock, requests and responses on edges of the bus clock.
 class ReplayMemory {
  public:
@@ -57,7 +59,24 @@ class ReplayMemory {
     std::uint64_t epoch = 0;
     double precharge_ok = 0;
   };
+  /// The requests of a chunk that open the same rows of DRAM.
+  struct Segment {
+    std::uint64_t area = 0;
+    std::uint64_t groups = 0;               ///< bank groups that they go to, a bit each
+    std::uint64_t first = 0, requests = 0;  ///< of the chunk
+  };
+  static constexpr std::size_t kSegments = 8;  ///< of a chunk
+  /// Bursts of writes that a channel has taken and not yet moved.
+  struct QueuedWrites {
+    Segment segment;
+    std::uint32_t bursts = 0;
+    double taken = 0;  ///< the last
+  };
   struct Channel {
+    std::vector<QueuedWrites> writes;  ///< a ring
+    std::size_t oldest_writes = 0, queued_writes = 0;
+    std::uint32_t queued_bursts = 0;
+    bool writing = false;  ///< the last data on the bus
     double bus_free = 0;
     double read_ok = 0;        ///< earliest read command after a write
     double write_data_ok = 0;  ///< earliest write data after a read
@@ -68,13 +87,6 @@ class ReplayMemory {
     std::array<double, 4> faw_ok{};
     unsigned oldest_activate = 0;
   };
-  /// The requests of a chunk that open the same rows of DRAM.
-  struct Segment {
-    std::uint64_t area = 0;
-    std::uint64_t groups = 0;               ///< bank groups that they go to, a bit each
-    std::uint64_t first = 0, requests = 0;  ///< of the chunk
-  };
-  static constexpr std::size_t kSegments = 8;  ///< of a chunk
   struct Shape {
     std::uint64_t requests = 0, beats = 0;
   };
@@ -89,6 +101,18 @@ class ReplayMemory {
   [[nodiscard]] double on_bus(double cycle) const noexcept;
   void serve(std::size_t number, bool write, std::uint32_t bursts, const Segment& segment,
              double first, double last, double& first_end, double& last_end);
+  void take(std::size_t number, std::uint32_t bursts, const Segment& segment, double first,
+            double last, double& first_end, double& last_end);
+  void move_writes(std::size_t number, double decided, std::uint32_t left);
+  /// Moves the writes of a channel that begin to move before a request comes at `now`.
+  void move_writes_until(std::size_t number, double now) {
+    const Channel& channel = channels_[number];
+    if (channel.queued_writes == 0) return;
+    const double decided = channel.bus_free + (channel.writing ? -cwl_ : turn_);
+    if (decided >= now) return;
+    const double moved = std::min<double>(channel.queued_bursts, (now - decided) / burst_ + 1);
+    move_writes(number, decided, channel.queued_bursts - static_cast<std::uint32_t>(moved));
+  }
   double open_rows(Channel& channel, std::size_t number, std::uint64_t groups, std::uint64_t area,
                    double start, double latency);
 
@@ -103,7 +127,9 @@ class ReplayMemory {
   // Core cycles.
   double bus_cycle_, request_latency_, response_latency_;
   double cl_, cwl_, rcd_, rp_, ras_, rtp_, wr_, wtr_, ccd_l_, rrd_s_, faw_, rfc_, refi_;
-  double controller_, burst_, read_to_write_;
+  double controller_, burst_, read_to_write_, turn_;
+  std::uint32_t places_ = 0;  ///< of a channel's write queue
+  std::uint32_t high_ = 0, low_ = 0;
   double channel_share_;  ///< of a channel's burst that one of all bursts takes
   double least_spacing_;  ///< of bursts of a channel, in turn to all bank groups
   double pace_;           ///< cycles from request to request, without the latency

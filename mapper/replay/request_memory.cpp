@@ -1,5 +1,7 @@
 #include "mapper/replay/request_memory.h"
 
+#include <limits>
+
 #include "base/round.h"
 #include "hw/host/host_cycles.h"
 
@@ -7,6 +9,12 @@ namespace systole::mapper {
 namespace {
 
 constexpr std::uint64_t kRegister = 8;  ///< bytes
+
+/// What does not fit into memory is said of the mapping that was chosen.
+hw::Machine::Dram without_end(hw::Machine::Dram dram) {
+  dram.mib = std::numeric_limits<std::uint32_t>::max();
+  return dram;
+}
 
 }  // namespace
 
@@ -19,7 +27,7 @@ RequestMemory::RequestMemory(const hw::Machine& machine)
       request_("cycles"),
       write_data_("cycles"),
       read_data_("cycles"),
-      dram_(machine.dram) {
+      dram_(without_end(machine.dram)) {
   if (hw::has_fixed_memory(machine)) {
     fixed_.emplace(machine.memory, machine.bus.width_bytes);
   }

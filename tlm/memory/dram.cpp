@@ -184,12 +184,10 @@ void Dram::watch(SignalRecorder& recorder) {
 
 bool Dram::offer(std::uint64_t, tlm::tlm_dmi& dmi) {
   if (!functional()) return false;
-  const hw::DramTimes& times = timing_.times();
   dmi.allow_read_write();
   dmi.set_dmi_ptr(memory_.data());
-  dmi.set_read_latency(dmi.get_read_latency() + from_ps(times.controller + times.cl + times.burst));
-  dmi.set_write_latency(dmi.get_write_latency() +
-                        from_ps(times.controller + times.cwl + times.burst));
+  dmi.set_read_latency(dmi.get_read_latency() + from_ps(timing_.end_alone(false, 0)));
+  dmi.set_write_latency(dmi.get_write_latency() + from_ps(timing_.end_alone(true, 0)));
   return true;
 }
 

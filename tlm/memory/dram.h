@@ -60,6 +60,10 @@ class Dram : public MemoryTarget, public Watched {
 
   void trace(sc_core::sc_trace_file* file) const override;
   void watch(SignalRecorder& recorder) override;
+  /// Writes that wait in the DRAM's queue may have moved since, which the next request tells.
+  [[nodiscard]] std::uint64_t settled_ps() const override {
+    return timing_.settled(Watched::settled_ps());
+  }
 
   /// Reports each use of its bytes, in cycles of the core's `clock`; both outlive the run.
   void observe(UseObserver& observer, const Clock& clock) noexcept {

@@ -268,6 +268,7 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"dram.t_ras_ns", {"dram.t_ras_ns=14.15"}},
       {"dram.t_rrd_l_ns", {"dram.t_rrd_l_ns=3.32"}},
       {"dram.t_refi_ns", {"dram.t_refi_ns=400"}},
+      {"dram.write_low_percent", {"dram.write_low_percent=85"}},
       {"hbm.row_bytes", {"hbm.row_bytes=64", "hbm.bus_bytes=32"}},
       {"hbm.mib", {"hbm.mib=1", "hbm.banks=256"}},
       {"hbm.t_refi_ns", {"hbm.t_refi_ns=400"}},

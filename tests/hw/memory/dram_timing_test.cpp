@@ -36,6 +36,7 @@ Machine::Dram round_times() {
   d.t_rfc_ns = 100;
   d.t_refi_ns = 0;
   d.controller_ns = 5;
+  d.write_queue = 0;
   return d;
 }
 

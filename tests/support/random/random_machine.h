@@ -107,6 +107,10 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
   dram.t_rfc_ns = ns(50, 500);
   dram.t_refi_ns = between(random, 0, 4) == 0 ? 0.0 : ns(3000, 9000);
   dram.controller_ns = ns(0, 60);
+  Random of_queue = random;
+  dram.write_queue = between(of_queue, 0, 3) == 0 ? 0 : between(of_queue, 1, 100);
+  dram.write_high_percent = between(of_queue, 20, 100);
+  dram.write_low_percent = between(of_queue, 0, dram.write_high_percent - 1);
   if (between(random, 0, 2) == 0) {
     hw::Machine::L2& l2 = machine.l2;
     l2.ways = between(random, 1, 9);

@@ -197,7 +197,7 @@ TEST_F(CoresMesh, IsExpectedByTheMapperAsWellAsABus) {
   }
   RecordProperty("bus", std::to_string(of_bus / count));
   RecordProperty("mesh", std::to_string(of_mesh / count));
-  EXPECT_LT(of_mesh / count, 0.035);
+  EXPECT_LT(of_mesh / count, 0.03);
 }
 
 }  // namespace

@@ -129,8 +129,11 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
                              (i % 2 == 0 ? "\n" : "\nuse = 'dfx-ideal'\n");
     SCOPED_TRACE(hw::to_toml(tile) + ring);
     const auto work = work_of(system_of(tile, 1 + i / 3, ring), small_shape(2, heads), 3, 3);
-    // The row of the table of words that a token has hits or misses: without values it is token 0.
-    if (tile.l2.kib != 0) work->ring.task.sample = [](const auto&) { return 0U; };
+    // The row of the table of words that a token has hits or misses, or is where a write waits:
+    // without values it is token 0.
+    if (tile.l2.kib != 0 || tile.dram.write_queue != 0) {
+      work->ring.task.sample = [](const auto&) { return 0U; };
+    }
     CoresOptions options;
     options.check = true;
     const CoresResult result = run(*work, options);

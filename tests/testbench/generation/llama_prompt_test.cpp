@@ -101,7 +101,7 @@ TEST(LlamaPrompt, LeavesTheStepsAsTheyAre) {
   for (std::size_t i = 1; i < 5; ++i) {
     const auto a = static_cast<double>(at_once.measurement.result.cycles[i]);
     const auto b = static_cast<double>(single.measurement.result.cycles[11 + i]);
-    EXPECT_NEAR(a, b, 0.03 * b) << "programs are fetched from elsewhere";
+    EXPECT_NEAR(a, b, 0.04 * b) << "programs are fetched from elsewhere";
   }
   EXPECT_NEAR(at_once.joules_per_token(), single.joules_per_token(),
               0.03 * single.joules_per_token());

@@ -224,15 +224,13 @@ TEST_F(Int4ProductsTest, OfConvolutionsHaveTheReferencesBitsOnAnyMachine) {
   EXPECT_GT(residual, 3);
 }
 
-// Of one product, what array and ports allow: all of it with two ports at each bank, and with
-// channels enough that loads and stores seldom turn the bus of a DRAM around.
+// Of one product, what array and ports allow: all of it with two ports at each bank.
 TEST_F(Int4ProductsTest, AreFourTimesAsManyWhereThePortsKeepUp) {
   const MatmulShape shape{256, 256, 256};
   const auto cycles = [&](hw::Int4Operands int4, std::uint32_t ports) {
     hw::Machine machine = hw::find_machine("transformer");
     machine.array.split = hw::ArraySplit::kBoth;
     machine.scratchpad.ports = ports;
-    machine.dram.channels = 4;
     const test::Workload workload{
         make_matmul_graph(shape, machine.datapath, true, {false, true, int4}), {{}}};
     SimulationOptions timing;

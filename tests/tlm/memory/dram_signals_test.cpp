@@ -46,6 +46,7 @@ struct DramSignalsTest : public test::SystemCTest {};
 TEST_F(DramSignalsTest, ShowDataWhereTheMappingPutsThem) {
   hw::Machine::Dram params;
   params.channels = 2;
+  params.write_queue = 0;
   hw::DramTiming timing(params);
   KeepingRecorder recorder;
   DramSignals signals(recorder, "m.", timing);
@@ -74,6 +75,30 @@ TEST_F(DramSignalsTest, ShowDataWhereTheMappingPutsThem) {
       return hold.value == wave_state(state);
     })) << state;
   }
+}
+
+// A write that waited in the queue is shown when it moved, which a later request tells.
+TEST_F(DramSignalsTest, ShowQueuedWritesWhenTheyMove) {
+  hw::DramTiming timing(hw::Machine::Dram{});
+  KeepingRecorder recorder;
+  DramSignals signals(recorder, "m.", timing);
+  timing.watch(signals);
+  const std::uint64_t read = timing.access(0, 64, false, 0).end;
+  EXPECT_EQ(timing.settled(read), read);
+  timing.access(64, 64, true, read);
+  timing.access(128, 64, true, read);
+  const std::uint64_t moves = read + timing.times().turn;
+  const std::vector<KeepingRecorder::Hold>& data = recorder.held["m.channel0.direction"];
+  EXPECT_EQ(data.size(), 1U);
+  EXPECT_EQ(timing.settled(10 * moves), moves) << "nothing is shown from before";
+  timing.access(1 << 20, 64, false, 10 * moves);
+  ASSERT_EQ(data.size(), 4U);
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(data[i].value, wave_state("write"));
+    EXPECT_GE(data[i].from, data[i - 1].to);
+    EXPECT_GT(data[i].from, moves);
+  }
+  EXPECT_EQ(timing.settled(20 * moves), 20 * moves);
 }
 
 }  // namespace

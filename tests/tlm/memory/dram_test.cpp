@@ -174,7 +174,7 @@ TEST_F(DramTest, OffersDirectMemoryOfItsContents) {
     EXPECT_EQ(dmi.get_end_address(), dram.capacity() - 1);
     const hw::DramTimes& t = dram.timing().times();
     EXPECT_EQ(to_ps(dmi.get_read_latency()), t.controller + t.cl + t.burst);
-    EXPECT_EQ(to_ps(dmi.get_write_latency()), t.controller + t.cwl + t.burst);
+    EXPECT_EQ(to_ps(dmi.get_write_latency()), t.controller);
     dmi.get_dmi_ptr()[12345] = 99;
     driver.read(12345, data.data(), 1);
     EXPECT_EQ(data[0], 99);
