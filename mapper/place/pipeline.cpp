@@ -237,7 +237,7 @@ class PipelineFinder {
          ++next) {
       const Group& group = groups_[next];
       weights += weight_bytes(group);
-      sums += rows * sum_cols(group);
+      sums += rows * least_sum_cols(group, machine_);
       // Weights of several products stay; with one product there is nothing to share.
       products += group.matmul() != nullptr ? 1 : 0;
       if (next != step && group.matmul() != nullptr && products > 1 && weights > room) return;
@@ -245,13 +245,6 @@ class PipelineFinder {
       if (!is_alone && sums > whole_share(machine_).sums_end) return;
       pipeline.levels.push_back(level++);
     }
-  }
-  /// Columns of sums that a row of its smallest tile has.
-  [[nodiscard]] std::uint64_t sum_cols(const Group& group) const {
-    // As share_memories() has it, which gives operators without a product whole rows.
-    const bool whole =
-        group.matmul() == nullptr || hw::is_row_wise(group.chain) || group.valid_cols != 0;
-    return whole ? round_up(group.n(), machine_.array.cols) : machine_.array.cols;
   }
 
   const Graph& graph_;

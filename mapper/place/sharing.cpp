@@ -42,10 +42,10 @@ class Needs {
       need.bytes = parameters;
       return need;
     }
-    const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
-                       (pipeline_.heads != 0 && level < 2);
+    const bool in_head = pipeline_.heads != 0 && level < 2;
     const std::uint64_t tile = pipeline_.tile_rows(level);
-    need.sums = std::max(tile, std::uint64_t{1}) * (whole ? row : machine_.array.cols);
+    need.sums =
+        std::max(tile, std::uint64_t{1}) * (in_head ? row : least_sum_cols(group, machine_));
     const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
     const std::uint64_t rows = tile != 0 ? tile : kRows;
     need.comes_first = pipeline_.strips > 1 && level == 1;
@@ -145,6 +145,12 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
   std::vector<Share> shares;
   for (const std::uint32_t level : pipeline.levels) shares.push_back(by_level[level]);
   return shares;
+}
+
+std::uint64_t least_sum_cols(const Group& group, const hw::Machine& machine) {
+  const bool whole =
+      group.matmul() == nullptr || hw::is_row_wise(group.chain) || group.valid_cols != 0;
+  return whole ? round_up(group.n(), machine.array.cols) : machine.array.cols;
 }
 
 std::uint64_t slot_alignment(const hw::Machine& machine) {

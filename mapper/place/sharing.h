@@ -17,6 +17,10 @@ namespace systole::mapper {
                                                 const hw::Machine& machine,
                                                 const std::vector<Location>& tensors, Span free);
 
+/// Columns of sums that a row of a group's smallest tile has: all that it needs where there is no
+/// product, or where the chain or the valid columns are of whole rows; else as wide as the array.
+[[nodiscard]] std::uint64_t least_sum_cols(const Group& group, const hw::Machine& machine);
+
 /// Every slot begins at a word of the scratchpad, and parameters where they may.
 [[nodiscard]] std::uint64_t slot_alignment(const hw::Machine& machine);
 
