@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/round.h"
+#include "base/units.h"
+#include "mapper/tile/stream_plan.h"
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_strategies.h"
 
@@ -177,6 +179,22 @@ class Few {
   std::vector<Tiling> few_;
 };
 
+/// So many banks of the scratchpad that each operand can have two.
+constexpr std::uint32_t kLeastBanks = 4;
+
+/// Whether no tile that comes in shares a bank with one that the array reads: place_slots() gives
+/// each operand banks of its own, and its tiles take turns.
+bool has_banks_apart(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
+  const StreamPlan plan = stream_plan(machine, problem, t);
+  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
+  const bool both = plan.a.count != 0 && plan.b.count != 0;
+  const auto fits = [bank](const Slots& slots, std::uint64_t banks) {
+    return slots.count == 0 || bank / slots.bytes * banks >= slots.count;
+  };
+  const std::uint64_t half = machine.scratchpad.banks / (both ? 2 : 1);
+  return fits(plan.a, half) && fits(plan.b, half);
+}
+
 /// Whether both operands are loaded a whole number of times: nothing of a sweep is found on chip.
 bool is_whole(double a_loads, double b_loads) {
   return a_loads == std::floor(a_loads) && b_loads == std::floor(b_loads);
@@ -202,6 +220,10 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   // room for larger C tiles, which load less. What the array loses by them a replay knows best.
   const std::size_t most_shallow = is_gemmini ? 0 : wanted.shallow;
   Few shallow(most_shallow, &Tiling::cycles);
+  // Where tiles come in beside those that the array reads, what loads less may cost more.
+  Few by_banks(is_gemmini || machine.scratchpad.banks < kLeastBanks ? 0 : wanted.by_banks,
+               &Tiling::cycles);
+  const auto banks_limit = [&] { return std::min(by_banks.limit(), best.worst()); };
   const std::uint32_t unit = problem.k == 0 ? 1 : k_unit(problem, machine);
   const auto k_cuts = cuts_of_k(problem.k, unit, most_shallow != 0);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -237,7 +259,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
             }
             continue;
           }
-          if (shape.loading.least > std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
+          if (shape.loading.least >
+                  std::max({best.limit(), by_parts.limit(), sweeps_limit(), banks_limit()}) &&
               shape.cautious.least > cautious.limit()) {
             continue;
           }
@@ -254,6 +277,12 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               swept.back_and_forth = true;
               const bool fits = cost.evaluate_if_fits(swept, shape);
               if (fits && !is_whole(swept.a_loads, swept.b_loads)) by_sweeps.add(swept);
+            }
+            if (shape.loading.least_of(t) <= banks_limit() &&
+                has_banks_apart(machine, problem, t) &&
+                cost.least_of(t, shape).cycles <= banks_limit()) {
+              Tiling apart = t;
+              if (cost.evaluate_if_fits(apart, shape)) by_banks.add(apart);
             }
             if (shape.loading.least_of(t) > best.limit(variant) &&
                 shape.cautious.least_of(t) > cautious.limit()) {
@@ -272,6 +301,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   std::vector<Tiling> all = best.all();
   cautious.append_to(all);
   by_parts.append_to(all);
+  by_banks.append_to(all);
   if (all.empty()) return all;
   // Where the fastest loads no more, there is nothing to find on chip.
   const std::uint64_t limit = all.front().load_bytes;

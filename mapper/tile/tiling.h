@@ -143,8 +143,9 @@ struct Wanted {
   std::size_t by_parts = 3;   ///< and by cycles, whose results leave in parts
   std::size_t by_sweeps = 2;  ///< and by cycles, whose sweeps go back and forth and load less
   std::size_t shallow = 3;    ///< and by cycles, less deep than the array and load less
+  std::size_t by_banks = 3;   ///< and by cycles, whose tiles have banks of their own
 };
-inline constexpr Wanted kBestAlone{1, 0, 0, 0, 0};
+inline constexpr Wanted kBestAlone{1, 0, 0, 0, 0, 0};
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
 class Tiler {

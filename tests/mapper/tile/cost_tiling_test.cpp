@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "mapper/tile/stream_plan.h"
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_strategies.h"
 
@@ -152,17 +153,17 @@ TEST(CostTilings, FewerAreTheFirstOfMore) {
   std::size_t found = 0, cautious = 0;
   for (int round = 0; round < 100; ++round) {
     const TilingProblem problem = any_problem(random);
-    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0, 0, 0});
-    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0, 0, 0});
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0, 0, 0, 0});
+    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0, 0, 0, 0});
     for (const std::size_t most : {std::size_t{1}, std::size_t{3}, Wanted{}.best}) {
-      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0, 0, 0});
+      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0, 0, 0, 0});
       ASSERT_EQ(some.size(), std::min(most, all.size())) << round;
       for (std::size_t i = 0; i < some.size(); ++i) {
         EXPECT_TRUE(same_tiles(some[i], all[i])) << round << ": " << i << " of " << most;
       }
       found += some.size();
       // Nothing is missed that is best with half of the reads in flight, either.
-      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0, 0, 0});
+      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0, 0, 0, 0});
       const auto least = [](const std::vector<Tiling>& of) {
         std::uint64_t cycles = std::numeric_limits<std::uint64_t>::max();
         for (const Tiling& t : of) cycles = std::min(cycles, t.cautious_cycles);
@@ -179,6 +180,49 @@ TEST(CostTilings, FewerAreTheFirstOfMore) {
   }
   EXPECT_GT(found, 500U);
   EXPECT_GT(cautious, 50U);
+}
+
+// What comes in goes to other banks than what the array reads.
+TEST(CostTilings, SomeHaveBanksOfTheirOwn) {
+  std::mt19937_64 random(5);
+  hw::Machine machine;
+  machine.preop.lanes = 16;
+  std::size_t more = 0;
+  for (int round = 0; round < 100; ++round) {
+    machine.scratchpad.banks = 1U << random() % 5;
+    machine.scratchpad.kib = 64U << random() % 3;
+    TilingProblem problem = any_problem(random);
+    problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024;
+    const std::vector<Tiling> one = cost_tilings(machine, problem, {1, 0, 0, 0, 0, 0});
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {1, 0, 0, 0, 0, 3});
+    ASSERT_GE(all.size(), one.size());
+    ASSERT_TRUE(machine.scratchpad.banks >= 4 || all.size() == one.size()) << round;
+    for (std::size_t i = one.size(); i < all.size(); ++i, ++more) {
+      StreamPlan plan = stream_plan(machine, problem, all[i]);
+      // What chains read is small, and may be beside tiles.
+      plan.parameters = plan.pre = {};
+      const std::uint64_t bytes = problem.stream_bytes, bank = bytes / machine.scratchpad.banks;
+      StreamRings rings = place_slots(plan, machine, {0, bytes}, all[i].spread, false, {});
+      const auto bank_of = [&](TileRing& ring, std::uint32_t tile, std::uint64_t slot) {
+        const std::uint64_t at = ring.take({0, tile}).address;
+        EXPECT_EQ(at / bank, (at + slot - 1) / bank) << round << ": a slot in two banks";
+        return at / bank;
+      };
+      std::uint64_t highest_of_a = 0;
+      for (const bool is_a : {true, false}) {
+        TileRing& ring = is_a ? rings.a : rings.b;
+        std::uint64_t last = machine.scratchpad.banks;
+        for (std::uint32_t tile = 0; tile < ring.size(); ++tile) {
+          const std::uint64_t of = bank_of(ring, tile, is_a ? plan.a.bytes : plan.b.bytes);
+          EXPECT_NE(of, last) << round << ": beside the tile before it";
+          last = of;
+          if (is_a) highest_of_a = std::max(highest_of_a, of + 1);
+          EXPECT_TRUE(is_a || of >= highest_of_a) << round << ": both operands";
+        }
+      }
+    }
+  }
+  EXPECT_GT(more, 30U);
 }
 
 // Tiles less deep than the array are offered beside the others, which stay what they are.
