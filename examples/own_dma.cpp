@@ -34,21 +34,21 @@ class OwnDma final : public DmaPort {
       : DmaPort(name), clock_(machine.core.clock_mhz), piece_(piece) {}
 
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                     const OnRow& on_row) override {
+                     const OnArrival& on_arrival) override {
     std::uint64_t done = not_before;
     for (std::uint64_t row = 0; row < rows.count; ++row) {
       std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + row * rows.data_pitch;
       done = transfer(command, rows.address + row * rows.pitch, data, rows.bytes, done);
-      if (on_row) on_row(row, done);
+      if (on_arrival) on_arrival({row, rows.bytes, done, done, true});
     }
     return done;
   }
 
-  std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row) override {
+  std::uint64_t read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) override {
     std::uint64_t done = 0, row = 0;
     for (const Run& run : runs) {
       done = transfer(tlm::TLM_READ_COMMAND, run.address, run.data, run.bytes, done);
-      if (run.ends_row && on_row) on_row(row, done);
+      if (on_arrival) on_arrival({row, run.bytes, done, done, run.ends_row});
       row += run.ends_row ? 1 : 0;
     }
     return done;

@@ -1,8 +1,8 @@
 #include "hw/silicon/area.h"
 
 #include "base/units.h"
+#include "hw/core/bank_words.h"
 #include "hw/memory/word_code.h"
-#include "hw/program/bank_words.h"
 
 namespace systole::hw {
 namespace {

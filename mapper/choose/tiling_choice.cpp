@@ -10,7 +10,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/array/array.h"
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 #include "mapper/choose/tiling_trials.h"
 #include "mapper/tile/stream_plan.h"
 

@@ -1,7 +1,7 @@
 #include "mapper/place/sides.h"
 
 #include "base/round.h"
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 
 namespace systole::mapper {
 

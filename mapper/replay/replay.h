@@ -7,7 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "hw/core/bank_words.h"
+#include "hw/core/operand_reads.h"
 #include "hw/machine/machine.h"
+#include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
 #include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_loops.h"
@@ -148,7 +151,21 @@ class Replay {
 
   void begin_load(Queue& queue);
   void step_load(Queue& queue, double horizon);
-  void arrive(ReplayWork& work, ReplayBanks& banks, const ReplayMemory::Chunk& chunk);
+  void arrive(ReplayWork& work, std::uint64_t at, const ReplayMemory::Chunk& chunk);
+  void arrive_in_parts(const ReplayWork& work, std::uint64_t at, const ReplayMemory::Chunk& chunk);
+  /// Words at the addresses [begin, end) of the scratchpad, one a cycle from `from` on. Returns the
+  /// cycle after the last one.
+  std::uint64_t serve_words(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                            std::uint64_t from) {
+    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from);
+  }
+  /// A row of a move leaves its chain in cycle `ready`, for an address of the scratchpad.
+  void move_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {
+    const std::uint64_t from = ready - std::min(ready, work.row_words);
+    const std::uint64_t end =
+        serve_words(address, address + work.local_bytes, work.row_words, from);
+    written_ = std::max(written_, static_cast<double>(end));
+  }
   void begin_matmul(Queue& queue);
   void end_matmul(Queue& queue);
   void begin_store(Queue& queue);
@@ -163,9 +180,14 @@ class Replay {
   void wait_for_command(const hw::Program& program, std::size_t index);
   void read_chains(double horizon);
   void step_reader(double horizon);
+  template <typename OnRow, typename OnRequest>
+  bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
+                double horizon, const OnRow& on_row, const OnRequest& on_request);
   template <typename OnRow>
   bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                double horizon, const OnRow& on_row);
+                double horizon, const OnRow& on_row) {
+    return transfer(write, port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
+  }
   void begin_load_requests(Queue& queue);
   void step_load_requests(Queue& queue, double horizon);
   void load_row(ReplayWork& work, std::uint64_t arrived);
@@ -179,7 +201,9 @@ class Replay {
   hw::Machine machine_;
   ReplayMemory memory_;
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
-  ReplayBanks scratchpad_, accumulator_;
+  hw::BankService scratchpad_;
+  std::uint64_t bank_bytes_;  ///< of the scratchpad
+  ReplayBanks accumulator_;
   std::optional<ReplayRequests> requests_;  ///< of a replay by request
   std::array<Queue, kQueues> queues_;
   std::shared_ptr<ReplayLoops> loops_;  ///< nullptr: the machine has no unroller
@@ -196,7 +220,9 @@ class Replay {
   std::uint64_t last_end_ = 0;
   std::uint32_t loop_ = 0;
   std::array<std::array<std::uint64_t, kQueues>, 2> loop_commands_{};  ///< last of each loop
-  std::uint64_t array_free_ = 0;
+  /// Cycle at which the last matmul left the array; the highest number before the first.
+  std::uint64_t array_free_ = ~std::uint64_t{0};
+  hw::OperandReads reads_;  ///< of the matmul in progress, or of the last one
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load

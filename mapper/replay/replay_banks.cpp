@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 
 namespace systole::mapper {
 

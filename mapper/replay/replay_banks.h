@@ -10,8 +10,8 @@
 
 namespace systole::mapper {
 
-/// Port accesses that the clients of an on-chip memory have recorded, and what another client then
-/// has to wait: tlm/core/banked_sram.h for a replay. Keeps the newest records alone.
+/// Port accesses that the clients of the accumulator have recorded, and what another client then
+/// has to wait: BankedSram::record() and shortage() for a replay. Keeps the newest records alone.
 class ReplayBanks {
  public:
   /// `kept`: records, a power of two.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/round.h"
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
 #include "mapper/replay/replay.h"
@@ -133,10 +133,11 @@ void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
 }
 
 // Issues requests until all are, which is true, or until one has to wait for others to act before
-// it: false, and `now` is when. `on_row`: a row is done in that cycle.
-template <typename OnRow>
+// it: false, and `now` is when. `on_row`: a row is done in that cycle; before
+// it `on_request`: so many bytes of it are.
+template <typename OnRow, typename OnRequest>
 bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                      double horizon, const OnRow& on_row) {
+                      double horizon, const OnRow& on_row, const OnRequest& on_request) {
   ReplayRequests& r = *requests_;
   ReplayRows& left = rows.left;
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
@@ -151,6 +152,7 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
     const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
     port.take_slot(cycle, done);
     rows.row_done = std::max(rows.row_done, done);
+    on_request(length, done);
     left.at += length;
     if (left.at < left.bytes) continue;
     left.at = 0;
@@ -183,9 +185,13 @@ void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
   load_done_ = std::max(load_done_, static_cast<double>(there));
   const std::uint64_t begin = work.local.begin;
   work.local.begin += work.local_pitch;
-  ReplayBanks& banks = work.to_accumulator ? accumulator_ : scratchpad_;
-  banks.record({begin, begin + work.local_bytes, work.row_words,
-                there - std::min(there, work.row_words), there});
+  const std::uint64_t words = work.as_it_arrives ? work.row_readings : work.row_words;
+  const std::uint64_t from = there - std::min(there, words);
+  if (work.to_accumulator) {
+    accumulator_.record({begin, begin + work.local_bytes, words, from, there});
+  } else {
+    (void)serve_words(begin, begin + work.local_bytes, words, from);
+  }
 }
 
 void Replay::step_load_requests(Queue& queue, double horizon) {
@@ -201,7 +207,13 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
     r.loaded = {r.load_operand < work.operands ? work.operand[r.load_operand] : work.rows, 0, 0};
   }
   const auto on_row = [&](std::uint64_t arrived) { load_row(work, arrived); };
-  if (!transfer(false, r.load, r.loaded, queue.time, horizon, on_row)) return;
+  const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) {
+    if (!work.as_it_arrives) return;
+    const std::uint64_t begin = work.local.begin + r.loaded.left.at;
+    const std::uint64_t words = hw::load_accesses(bytes, machine_.bus.width_bytes);
+    (void)serve_words(begin, begin + bytes, words, done - std::min(done, words));
+  };
+  if (!transfer(false, r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
   double free = std::max(queue.time, static_cast<double>(r.load.next_issue()));
   if (work.has_chain) {
     if (work.expands) expander_free_ = taken_;
@@ -267,8 +279,7 @@ void Replay::deliver_rows(ReplayWork& work) {
       return;
     }
     const std::uint64_t at = work.local.begin + first * work.local_pitch;
-    scratchpad_.record({at, at + work.local_bytes, work.row_words,
-                        ready - std::min(ready, work.row_words), ready});
+    move_row(work, at, ready);
     return;
   }
   const std::uint64_t end = std::min<std::uint64_t>(work.m, first + machine_.postop.lanes);
@@ -286,7 +297,8 @@ void Replay::deliver_rows(ReplayWork& work) {
     const std::uint64_t words =
         ceil_div(bytes, word) +
         hw::reads_before_write(hw::scratchpad_code(machine_), at, at + bytes, word);
-    scratchpad_.record({at, at + bytes, words, ready - std::min(ready, words), ready});
+    const std::uint64_t from = ready - std::min(ready, words);
+    written_ = std::max(written_, static_cast<double>(serve_words(at, at + bytes, words, from)));
   }
 }
 

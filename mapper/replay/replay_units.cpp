@@ -1,12 +1,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round.h"
 #include "hw/array/accumulator.h"
 #include "mapper/replay/replay.h"
 
 /// The units of a replay: what a command does from its start to its end.
 namespace systole::mapper {
 namespace {
+
+/// Requests that come into the scratchpad one directly after the other, if they have the bus to
+/// themselves.
+constexpr double kMostOfPart = 8;
 
 std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(rounded_up(cycles)); }
 
@@ -33,23 +38,57 @@ void Replay::begin_load(Queue& queue) {
   queue.time = std::max(started, load_port_.next_issue());
 }
 
-// Records the rows that `chunk` has brought.
-void Replay::arrive(ReplayWork& work, ReplayBanks& banks, const ReplayMemory::Chunk& chunk) {
-  if (chunk.rows == 0) return;
-  // A row has arrived as a whole when its last byte is.
-  const double each = (chunk.last_done - chunk.first_done) / static_cast<double>(chunk.rows);
-  const double first = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
-  const auto from = static_cast<std::uint64_t>(first);
-  const std::uint64_t begin = work.local.begin;
+// The bytes that `chunk` has brought, evenly; from byte `at` of a row on.
+void Replay::arrive(ReplayWork& work, std::uint64_t at, const ReplayMemory::Chunk& chunk) {
+  if (work.as_it_arrives) {
+    arrive_in_parts(work, at, chunk);
+  } else if (chunk.rows != 0) {
+    // A row has arrived as a whole when its last byte is.
+    const double each = (chunk.last_done - chunk.first_done) / static_cast<double>(chunk.rows);
+    double there = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
+    for (std::uint64_t row = 0; row < chunk.rows && !work.to_accumulator; ++row, there += each) {
+      const std::uint64_t begin = work.local.begin + row * work.local_pitch;
+      const auto end = static_cast<std::uint64_t>(there);
+      (void)serve_words(begin, begin + work.local_bytes, work.row_words,
+                        end - std::min(end, work.row_words));
+    }
+    if (work.to_accumulator) {
+      const auto from = static_cast<std::uint64_t>(there);
+      const std::uint64_t begin = work.local.begin;
+      accumulator_.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
+                           chunk.rows * work.row_words, from - std::min(from, work.row_words),
+                           static_cast<std::uint64_t>(chunk.last_done)});
+    }
+  }
   work.local.begin += chunk.rows * work.local_pitch;
-  banks.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
-                chunk.rows * work.row_words, from - std::min(from, work.row_words),
-                static_cast<std::uint64_t>(chunk.last_done)});
+}
+
+void Replay::arrive_in_parts(const ReplayWork& work, std::uint64_t at,
+                             const ReplayMemory::Chunk& chunk) {
+  if (chunk.bytes == 0) return;
+  const auto address = [&](std::uint64_t byte) {
+    return work.local.begin + (at + byte) / work.local_bytes * work.local_pitch +
+           (at + byte) % work.local_bytes;
+  };
+  const std::uint64_t words = chunk.beats + chunk.rows * work.row_readings;
+  const double duration = chunk.last_done - chunk.first_done;
+  // Of a busy bus, requests that follow each other are nearly one.
+  const double share = static_cast<double>(words) / std::max(duration, 1.0);
+  const auto at_once = static_cast<std::uint64_t>(kMostOfPart * std::min(share, 1.0));
+  const std::uint64_t parts = ceil_div(chunk.requests, std::max<std::uint64_t>(at_once, 1));
+  const double each = parts == 1 ? 0 : duration / static_cast<double>(parts - 1);
+  for (std::uint64_t part = 0; part < parts; ++part) {
+    const std::uint64_t first = chunk.bytes * part / parts;
+    const std::uint64_t last = std::max(first, chunk.bytes * (part + 1) / parts - 1);
+    const std::uint64_t some = words * (part + 1) / parts - words * part / parts;
+    const auto there =
+        static_cast<std::uint64_t>(chunk.first_done + each * static_cast<double>(part));
+    (void)serve_words(address(first), address(last) + 1, some, there - std::min(there, some));
+  }
 }
 
 void Replay::step_load(Queue& queue, double horizon) {
   ReplayWork& work = queue.work(queue.ended);
-  ReplayBanks& banks = work.to_accumulator ? accumulator_ : scratchpad_;
   const std::uint64_t window = load_port_.window();
   do {
     const double now = std::max(queue.time, load_port_.next_issue());
@@ -64,6 +103,7 @@ void Replay::step_load(Queue& queue, double horizon) {
       const double more = (bound - last) / memory_.pace(load_port_.window());
       limit += static_cast<std::uint64_t>(std::min(more, kMostAlone));
     }
+    const std::uint64_t at = work.rows.at;
     const ReplayMemory::Chunk chunk =
         memory_.move(false, load_port_, work.rows, static_cast<double>(queue.started), 0, limit);
     load_done_ = std::max(load_done_, chunk.last_done);
@@ -81,7 +121,7 @@ void Replay::step_load(Queue& queue, double horizon) {
                            : taken_ - each;
       }
     }
-    arrive(work, banks, chunk);
+    arrive(work, at, chunk);
     queue.time = std::max(load_port_.next_issue(), rounded_up(load_port_.slot_free(0)));
   } while (work.rows.left != 0 && queue.time < horizon);
   if (work.rows.left != 0) return;
@@ -109,41 +149,44 @@ void Replay::begin_matmul(Queue& queue) {
   const bool continues = array.overlap != hw::ArrayOverlap::kNone &&
                          array.dataflow == hw::Dataflow::kWeightStationary &&
                          array_free_ == started;
-  const std::uint64_t ahead = started - std::min(started, ready_of(work));
-  const std::uint64_t exposed =
-      continues ? array.rows - std::min<std::uint64_t>(array.rows, ahead) : 0;
+  const std::uint64_t ready = std::min(started, ready_of(work));
+  reads_ = continues ? hw::OperandReads(reads_, work.product, ready, scratchpad_, started)
+                     : hw::OperandReads(machine_, work.product, started);
+  const std::uint64_t exposed = reads_.exposed();
   const std::uint64_t saved = continues ? work.preload : 0;
-  const std::uint64_t interval = work.cycles.interval - saved + exposed;
+  work.interval = work.cycles.interval - saved + exposed;
   work.sums.from = started;
-  work.sums.to = started + interval;
+  work.sums.to = started + work.interval;
   accumulator_.record(work.sums);
   work.latency = work.cycles.latency - saved + hw::kAccumulatorWriteCycles + exposed;
-  queue.time = static_cast<double>(started + interval);
+  queue.time = static_cast<double>(started + work.interval);
 }
 
 void Replay::end_matmul(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto now = static_cast<std::uint64_t>(queue.time);
-  if (work.opcode == hw::Opcode::kMatmul && now > queue.started) {
-    const std::uint64_t more =
-        std::max(scratchpad_.shortage(work.sources.data(), 2, queue.started, now, true),
-                 accumulator_.shortage(&work.sums, 1, queue.started, now, false));
-    if (more != 0) {
-      work.stalled += more;
-      queue.time += static_cast<double>(more);
+  std::uint64_t stalled = 0;
+  if (work.opcode == hw::Opcode::kMatmul) {
+    const std::uint64_t unhindered = queue.started + work.interval;
+    const std::uint64_t sums_end =
+        unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
+    const std::uint64_t end = std::max(reads_.advance(scratchpad_, now), sums_end);
+    if (end > now) {
+      queue.time = static_cast<double>(end);
       return;
     }
+    stalled = now - unhindered;
+    scratchpad_.prune_before(queue.started);
+    array_free_ = now;
   }
-  array_free_ = now;
-  end_command(queue, now, queue.started + work.latency + work.stalled, now);
+  end_command(queue, now, queue.started + work.latency + stalled, now);
 }
 
 void Replay::begin_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto started = static_cast<double>(queue.started);
-  work.sources[0].from = queue.started;
-  work.sources[0].to = queue.started + work.sources[0].words;
-  scratchpad_.record(work.sources[0]);
+  const ReplayBanks::Use& parameters = work.parameters;
+  serve_words(parameters.begin, parameters.end, parameters.words, queue.started);
   row_done_ = started + static_cast<double>(work.fill);
   written_ = store_now_ = started;
   row_ = 0;
@@ -193,8 +236,9 @@ void Replay::step_store(Queue& queue, double horizon) {
         work.transposed ? std::max(0.0, begin - static_cast<double>(work.columns)) : begin);
     const std::uint64_t parts =
         work.transposed ? (work.m + machine_.postop.lanes - 1) / machine_.postop.lanes : 1;
-    scratchpad_.record({work.local.begin, work.local.end, rows * std::max(work.row_words, parts),
-                        from, static_cast<std::uint64_t>(row_done_)});
+    const std::uint64_t end =
+        serve_words(work.local.begin, work.local.end, rows * std::max(work.row_words, parts), from);
+    written_ = std::max(written_, static_cast<double>(end));
   } else if (work.transposed) {
     store_columns(queue, work);
   } else {
@@ -226,9 +270,12 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
   if (moves) {
     row_done_ = std::max(first + static_cast<double>(rows - 1) * each,
                          rounded_up(arrival(row_ + rows - 1)));
-    scratchpad_.record({work.local.begin + row_ * work.local_pitch,
-                        work.local.begin + (row_ + rows) * work.local_pitch, rows * work.row_words,
-                        static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(row_done_)});
+    const double apart = rows == 1 ? 0 : (row_done_ - first) / static_cast<double>(rows - 1);
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const std::uint64_t at = work.local.begin + (row_ + row) * work.local_pitch;
+      const auto ready = static_cast<std::uint64_t>(first + apart * static_cast<double>(row));
+      move_row(work, at, ready);
+    }
     store_now_ = std::max(store_now_, first);
   } else {
     const double begin = std::max(first, write_port_.slot_free(0));
@@ -301,9 +348,11 @@ void Replay::store_columns(Queue& queue, ReplayWork& work) {
 void Replay::end_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const std::uint64_t end = whole(queue.time);
-  const std::uint64_t conflict = accumulator_.shortage(&work.sums, 1, queue.started, end, true);
-  const std::uint64_t free = end + conflict;
-  end_command(queue, free, std::max(free, whole(written_)), free);
+  if (const std::uint64_t more = accumulator_.shortage(&work.sums, 1, queue.started, end, true)) {
+    queue.time = static_cast<double>(end + more);
+    return;
+  }
+  end_command(queue, end, std::max(end, whole(written_)), end);
 }
 
 }  // namespace systole::mapper

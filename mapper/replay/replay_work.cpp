@@ -4,8 +4,8 @@
 
 #include "base/round.h"
 #include "hw/array/accumulator.h"
+#include "hw/core/bank_words.h"
 #include "hw/number/weight_groups.h"
-#include "hw/program/bank_words.h"
 #include "hw/program/program_ranges.h"
 #include "mapper/tile/host_cost.h"
 
@@ -64,11 +64,7 @@ class Decode {
     work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                                   hw::accumulator_code(machine_));
     work_.preload = preload_of(machine_);
-    const hw::ArrayReads reads = hw::matmul_reads(machine_.array, mm);
-    const std::uint64_t b_rows = hw::b_shape(mm).rows;
-    work_.sources[0] = {mm.a.address, mm.a.address + std::uint64_t{mm.m} * mm.a.pitch, reads.a, 0,
-                        0};
-    work_.sources[1] = {mm.b.address, mm.b.address + b_rows * mm.b.pitch, reads.b, 0, 0};
+    work_.product = mm;
     const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);
     work_.sums = {span.begin, span.end,
                   hw::matmul_accumulator_words(machine_.array, mm, work_.cycles.folds), 0, 0};
@@ -122,8 +118,9 @@ class Decode {
     const hw::WordCode code =
         work_.to_accumulator ? hw::accumulator_code(machine_) : hw::scratchpad_code(machine_);
     const std::uint64_t begin = work_.local.begin;
-    work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word}) +
-                      hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
+    work_.as_it_arrives = !work_.to_accumulator && !load.packed() && !load.window && !load.pre;
+    work_.row_readings = hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
+    work_.row_words = work_.row_readings + ceil_div(work_.local_bytes, std::uint64_t{word});
     if (load.packed()) decode_packed(load, word);
     if (load.window) decode_window(load);
     if (load.pre) {
@@ -180,7 +177,7 @@ class Decode {
     work_.element = work_.transposed ? written.bytes / result.m : 0;
     const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
     const std::uint32_t at = result.chain.parameters;
-    work_.sources[0] = {at, at + parameters,
+    work_.parameters = {at, at + parameters,
                         ceil_div(parameters, std::uint64_t{scratchpad_word_bytes(machine_)}), 0, 0};
   }
 

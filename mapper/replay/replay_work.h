@@ -56,9 +56,11 @@ struct ReplayWork {
 
   // Loads, stores, moves.
   ReplayRows rows;         ///< in DRAM
-  ReplayBanks::Use local;  ///< what it takes of the memory it writes, or parameters
+  ReplayBanks::Use local;  ///< what it takes of the memory it writes
   bool to_accumulator = false;
   std::uint64_t row_words = 0, local_pitch = 0, local_bytes = 0;
+  bool as_it_arrives = false;      ///< rows are written request by request, not as a whole
+  std::uint64_t row_readings = 0;  ///< of the words of such a row: what its code reads first
   bool has_chain = false, transposed = false;
   bool expands = false;       ///< packed weights: the chain is the expander
   std::uint64_t m = 0;        ///< rows
@@ -67,13 +69,14 @@ struct ReplayWork {
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
+  ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
   // Matmuls.
-  hw::ArrayCycles cycles;                   ///< without weights that have arrived before
-  std::uint64_t preload = 0;                ///< of these, what such weights save
-  std::uint64_t latency = 0;                ///< from its start to its completion, but for:
-  std::uint64_t stalled = 0;                ///< cycles lost to bank conflicts
-  std::array<ReplayBanks::Use, 2> sources;  ///< A and B in the scratchpad
-  ReplayBanks::Use sums;                    ///< accumulator: of the matmul, or of the chain
+  hw::cmd::Matmul product;
+  hw::ArrayCycles cycles;      ///< without weights that have arrived before
+  std::uint64_t preload = 0;   ///< of these, what such weights save
+  std::uint64_t latency = 0;   ///< from its start to its completion,
+  std::uint64_t interval = 0;  ///< and in the array, but for cycles lost at banks
+  ReplayBanks::Use sums;       ///< accumulator: of the matmul, or of the chain
   // Attention, calls of the host.
   std::uint64_t duration = 0;
 };

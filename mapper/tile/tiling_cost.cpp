@@ -8,9 +8,9 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/array/array.h"
+#include "hw/core/bank_words.h"
 #include "hw/memory/fixed_memory.h"
 #include "hw/number/weight_groups.h"
-#include "hw/program/bank_words.h"
 #include "hw/program/program.h"
 
 namespace systole::mapper {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/round.h"
+#include "hw/core/bank_words.h"
 #include "hw/noc/mesh_nodes.h"
-#include "hw/program/bank_words.h"
 #include "hw/silicon/area.h"
 
 namespace systole::testbench {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "hw/array/accumulator.h"
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -59,7 +59,7 @@ ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
            {"bank_conflict",
             "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"},
            {"attention", "the attention engines were held up: see block attention"}}),
-      array_(machine.array),
+      machine_(machine),
       functional_(functional),
       memory_(memory),
       engine_(engine),
@@ -217,31 +217,15 @@ BankedSram::Demand ArrayUnit::result_demand(const hw::cmd::Matmul& matmul,
   return {span.begin, span.end, hw::matmul_accumulator_words(array_, matmul, cycles.folds)};
 }
 
-std::array<BankedSram::Demand, 2> ArrayUnit::operand_demands(const hw::cmd::Matmul& matmul,
-                                                             const hw::ArrayReads& reads) {
+void ArrayUnit::show_reads(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
+                           std::uint64_t started) {
+  if (recorder() == nullptr) return;
   const std::uint64_t a_end = matmul.a.address + std::uint64_t{matmul.m} * matmul.a.pitch;
   const std::uint64_t b_end =
       matmul.b.address + std::uint64_t{hw::b_shape(matmul).rows} * matmul.b.pitch;
-  return {{{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}}};
-}
-
-std::uint64_t ArrayUnit::conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
-                                   const BankedSram::Demand& results, std::uint64_t from,
-                                   std::uint64_t to) const {
-  const auto [a, b] = operand_demands(matmul, reads);
-  // The scratchpad serves the DMA first; at the accumulator the array comes first, and only its
-  // own reads and writes can be too many for the ports.
-  return std::max(memory_.scratchpad.shortage({a, b}, from, to),
-                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kNever));
-}
-
-void ArrayUnit::show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
-                               const BankedSram::Demand& results, std::uint64_t from,
-                               std::uint64_t lost) {
-  if (recorder() == nullptr) return;
-  const auto [a, b] = operand_demands(matmul, reads);
-  memory_.scratchpad.show_conflict({a, b}, from, cycle(), lost);
-  memory_.accumulator.show_conflict({results}, from, cycle(), lost, BankedSram::Yield::kNever);
+  memory_.scratchpad.show(BankedSram::Client::kArray,
+                          {{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}},
+                          started, cycle());
 }
 
 void ArrayUnit::account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed,
@@ -286,6 +270,25 @@ std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attentio
   return outcome.completed;
 }
 
+std::uint64_t ArrayUnit::wait_for_banks(const BankedSram::Demand& results, std::uint64_t started,
+                                        std::uint64_t interval) {
+  // At the accumulator the array comes first, and only its own reads and writes can be too many for
+  // the ports.
+  const std::uint64_t short_of = memory_.accumulator.shortage(
+      {results}, started, started + interval, BankedSram::Yield::kNever);
+  memory_.accumulator.show_conflict({results}, started, started + interval, short_of,
+                                    BankedSram::Yield::kNever);
+  // What others have used of the scratchpad's banks is known up to now.
+  for (;;) {
+    const std::uint64_t end = std::max(reads_.advance(memory_.scratchpad.service(), cycle()),
+                                       started + interval + short_of);
+    if (end <= cycle()) break;
+    if (const auto bank = reads_.bank()) memory_.scratchpad.show_wait(*bank, cycle(), end);
+    wait_cycles(end - cycle());
+  }
+  return cycle() - started - interval;
+}
+
 std::uint64_t ArrayUnit::execute(Entry& entry) {
   if (const auto* const attention = entry.command.as<hw::cmd::Attention>()) {
     return attend(entry, *attention);
@@ -297,33 +300,26 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   // there. Stationary outputs have nothing to go in ahead.
   const bool continues = array_.overlap != hw::ArrayOverlap::kNone &&
                          array_.dataflow == hw::Dataflow::kWeightStationary && free_ == started;
-  const std::uint64_t ahead = started - std::min(started, entry.ready);
-  const std::uint64_t exposed =
-      continues ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
+  reads_ = continues ? hw::OperandReads(reads_, matmul, std::min(started, entry.ready),
+                                        memory_.scratchpad.service(), started)
+                     : hw::OperandReads(machine_, matmul, started);
+  const std::uint64_t exposed = reads_.exposed();
   const hw::ArrayCycles cycles = compute(matmul, continues, exposed);
   const std::uint64_t interval = cycles.interval + exposed;
 
-  const hw::ArrayReads reads = hw::matmul_reads(array_, matmul);
   const BankedSram::Demand results = result_demand(matmul, cycles);
   events().accumulator_bytes =
       memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
                                  results.words, started, started + interval);
-
   wait_cycles(interval);
-  // Cycles lost to conflicts can meet further conflicts.
-  std::uint64_t stalled = 0;
-  while (const std::uint64_t more = conflicts(matmul, reads, results, started, cycle())) {
-    stalled += more;
-    show_conflicts(matmul, reads, results, started, more);
-    wait_cycles(more);
-  }
+  const std::uint64_t stalled = wait_for_banks(results, started, interval);
   account_matmul(cycles, exposed, started);
   account_stall(stalled, kBankConflict);
 
+  const hw::ArrayReads reads = hw::matmul_reads(array_, matmul);
   events().scratchpad_bytes =
       memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
-  const auto [a, b] = operand_demands(matmul, reads);
-  memory_.scratchpad.show(BankedSram::Client::kArray, {a, b}, started, started + interval);
+  show_reads(matmul, reads, started);
   memory_.scratchpad.prune_before(started);
   free_ = cycle();
   folds_ += cycles.folds;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "hw/array/array_schedule.h"
+#include "hw/core/operand_reads.h"
 #include "hw/engines.h"
 #include "tlm/attention/attention_unit.h"
 #include "tlm/core/execution_unit.h"
@@ -15,8 +15,8 @@ namespace systole::tlm_model {
 /// The systolic array with its operand and result ports: scratchpad -> array -> accumulator.
 ///
 /// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
-/// array waits where a scratchpad bank cannot serve both and the DMA. Results have priority at the
-/// accumulator.
+/// array stands still in each cycle in which a scratchpad bank cannot serve both and the others
+/// (hw/core/operand_reads.h). Results have priority at the accumulator.
 /// Sparse attention is the same MACs at another task: the attention engines do it meanwhile.
 class ArrayUnit final : public ExecutionUnit {
  public:
@@ -56,29 +56,28 @@ class ArrayUnit final : public ExecutionUnit {
   /// Reports which bytes the product uses when, the command begins now.
   void observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
                     const hw::ArraySchedule& schedule);
+  /// Waits as long as banks hold up the matmul that began in `started` and would have taken
+  /// `interval` cycles, until now. The result is how long that is.
+  std::uint64_t wait_for_banks(const BankedSram::Demand& results, std::uint64_t started,
+                               std::uint64_t interval);
+  /// Shows what a matmul has read of the scratchpad since `started`.
+  void show_reads(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
+                  std::uint64_t started);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,
                                                  const hw::ArrayCycles& cycles) const;
-  /// What the operands A and B ask of the scratchpad.
-  [[nodiscard]] static std::array<BankedSram::Demand, 2> operand_demands(
-      const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads);
-  /// Cycles that the banks fall short of in [from, to).
-  [[nodiscard]] std::uint64_t conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
-                                        const BankedSram::Demand& results, std::uint64_t from,
-                                        std::uint64_t to) const;
-
-  /// Shows the banks for which the array waits `lost` cycles from now on, after [from, cycle()).
-  void show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
-                      const BankedSram::Demand& results, std::uint64_t from, std::uint64_t lost);
   /// Accounts for a matmul from `started` on: as a whole, or fold by fold for a waveform.
   void account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed, std::uint64_t started);
 
-  const hw::Machine::Array array_;
+  const hw::Machine machine_;
+  const hw::Machine::Array& array_ = machine_.array;
   const bool functional_;
   LocalMemory& memory_;
   hw::ArrayEngine& engine_;
   AttentionUnit* const attention_;     ///< nullptr: the machine has none
   std::vector<std::int32_t> product_;  ///< in flight to the accumulator engine, if there is one
-  std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
+  hw::OperandReads reads_;             ///< of the current matmul, or the previous one
+  /// Cycle at which the previous matmul left the array; the highest number before the first.
+  std::uint64_t free_ = ~std::uint64_t{0};
   std::uint64_t macs_ = 0, int4_macs_ = 0, int4_int4_macs_ = 0;
   std::uint64_t folds_ = 0;
   SignalRecorder::Signal fold_ = 0;  ///< shown

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hw/program/bank_words.h"
+#include "hw/core/bank_words.h"
 
 namespace systole::tlm_model {
 
@@ -11,7 +11,20 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
       word_bytes_(word_bytes),
       bank_bytes_(std::uint64_t{params.kib} * 1024 / params.banks),
       bytes_(std::size_t{params.kib} * 1024),
-      uses_(params.banks) {}
+      uses_(params.banks),
+      service_(params.banks, params.ports) {}
+
+std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
+                                std::uint64_t words, std::uint64_t from) {
+  hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+    if (share == 0) return;
+    const hw::BankStep step{hw::BankAccess{static_cast<std::uint32_t>(bank), false}, std::nullopt};
+    const std::uint64_t to = service_.serve(from, step, share);
+    if (watched()) show_use(client, bank, share, from, to);
+    from = to;
+  });
+  return from;
+}
 
 std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,
                                  std::uint64_t words, std::uint64_t from, std::uint64_t to) {
@@ -104,6 +117,12 @@ void BankedSram::show(Client client, std::initializer_list<Demand> demands, std:
   }
 }
 
+void BankedSram::show_wait(std::size_t bank, std::uint64_t from, std::uint64_t to) {
+  if (!watched() || from >= to) return;
+  recorder_->hold(signals_[bank].state, clock_->edge_ps(from), clock_->edge_ps(to),
+                  wave_state("bank_conflict"));
+}
+
 void BankedSram::show_conflict(std::initializer_list<Demand> demands, std::uint64_t from,
                                std::uint64_t to, std::uint64_t lost, Yield yield) {
   if (!watched() || lost == 0) return;
@@ -114,6 +133,7 @@ void BankedSram::show_conflict(std::initializer_list<Demand> demands, std::uint6
 }
 
 void BankedSram::prune_before(std::uint64_t cycle) {
+  service_.prune_before(cycle);
   for (auto& bank : uses_) {
     while (!bank.empty() && bank.front().to <= cycle) bank.pop_front();
   }

@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/memory/bank_service.h"
 #include "tlm/common/signals.h"
 
 namespace systole::tlm_model {
 
 /// An on-chip memory: storage, and how many port cycles its clients ask of each bank.
 ///
-/// A bank is a contiguous piece of the address range and serves `ports` words a cycle. Clients
-/// record what they use and when; whoever has the lower priority asks, at the end of an interval,
-/// how many cycles the bank was short of, and waits that long.
+/// A bank is a contiguous piece of the address range and serves `ports` words a cycle. At the
+/// scratchpad each access has its cycle: service(). At the accumulator clients record what they use
+/// and when; whoever has the lower priority asks, at the end of an interval, how many cycles the
+/// bank was short of, and waits that long.
 class BankedSram {
  public:
   /// `word_bytes`: what one port moves in a cycle.
@@ -29,6 +31,13 @@ class BankedSram {
 
   /// Who uses a port.
   enum class Client : std::uint8_t { kLoad, kArray, kStore, kClients /**< how many there are */ };
+
+  /// `words` port accesses of a client to the addresses [begin, end), one a cycle from `from` on,
+  /// each as soon as its bank has a port free. The result is the cycle after the last one.
+  std::uint64_t serve(Client client, std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                      std::uint64_t from);
+  /// What was served, for the client that comes after all others.
+  [[nodiscard]] const hw::BankService& service() const noexcept { return service_; }
 
   /// `words` port accesses of a client, spread over the addresses [begin, end) and the cycles
   /// [from, to). The result is how many bytes that moves.
@@ -53,6 +62,8 @@ class BankedSram {
   /// Shows accesses that are counted and not recorded. Nothing unless watched.
   void show(Client client, std::initializer_list<Demand> demands, std::uint64_t from,
             std::uint64_t to);
+  /// Shows that a bank was waited for in [from, to). Nothing unless watched.
+  void show_wait(std::size_t bank, std::uint64_t from, std::uint64_t to);
   /// Shows that a client with these demands during the cycles [from, to) waited `lost` cycles after
   /// them, at the bank whose shortage is the largest. Nothing unless watched.
   void show_conflict(std::initializer_list<Demand> demands, std::uint64_t from, std::uint64_t to,
@@ -91,7 +102,8 @@ class BankedSram {
   std::uint64_t bank_bytes_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
-  std::size_t last_bank_ = 0;          ///< of the last record
+  hw::BankService service_;
+  std::size_t last_bank_ = 0;  ///< of the last record
   std::uint64_t bytes_moved_ = 0;
   SignalRecorder* recorder_ = nullptr;  ///< of the signals, by bank
   std::vector<BankSignals> signals_;

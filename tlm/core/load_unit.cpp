@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/round.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
@@ -68,7 +69,7 @@ std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chai
     if (with_values) operands_[i].resize(load.m * bytes);
     there = dma->read_rows({tiles[i].address, tiles[i].pitch,
                             with_values ? operands_[i].data() : nullptr, bytes, load.m, bytes},
-                           [](std::uint64_t, std::uint64_t) {});
+                           {});
   }
   return there;
 }
@@ -123,7 +124,7 @@ void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::C
 }
 
 std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std::uint64_t pitch,
-                               std::uint64_t& beats, const DmaPort::OnRow& on_row) {
+                               std::uint64_t& beats, const OnRow& on_row) {
   runs_.clear();
   rows_.clear();
   const bool patches = load.window->window.gather == hw::Gather::kPatches;
@@ -146,10 +147,11 @@ std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std:
   const auto complete = [&](std::uint64_t end) {
     for (; next < end; ++next) on_row(next, last);
   };
-  const std::uint64_t done = dma->read_runs(runs_, [&](std::uint64_t index, std::uint64_t arrived) {
-    complete(rows_[index]);
-    last = std::max(last, arrived);
-    complete(rows_[index] + 1);
+  const std::uint64_t done = dma->read_runs(runs_, [&](const DmaPort::Arrival& arrival) {
+    if (!arrival.ends_row) return;
+    complete(rows_[arrival.row]);
+    last = std::max(last, arrival.row_done);
+    complete(rows_[arrival.row] + 1);
   });
   complete(load.m);
   return std::max(done, last);
@@ -278,7 +280,9 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   StoredUse use;
   const bool observed = with_values && memory_.observer != nullptr;
-  const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
+  // Rows that go through something, or are widened, are written as a whole when they leave it.
+  const bool as_it_arrives = !to_accumulator && !passes && !load.window;
+  const OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (passes) {
       before_last = taken;
@@ -290,15 +294,33 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       widen(load, row, rows.data + row * read.bytes);
     }
     const std::uint64_t at = first + row * at_once * pitch;
-    std::uint64_t accesses = words;
+    std::uint64_t accesses = as_it_arrives ? 0 : words;
     for (std::uint64_t i = 0; i < at_once; ++i) {
       const std::uint64_t begin = at + i * pitch;
       accesses += hw::reads_before_write(code, begin, begin + local_bytes, sram.word_bytes());
     }
     if (recorder() != nullptr) recorder()->add(arrived_, ps(there), at_once);
     if (observed) use.cycles.insert(use.cycles.end(), at_once, there);
-    moved += sram.record(BankedSram::Client::kLoad, at, at + (at_once - 1) * pitch + local_bytes,
-                         accesses, there - std::min(there, accesses), there);
+    const std::uint64_t end = at + (at_once - 1) * pitch + local_bytes;
+    const std::uint64_t from = there - std::min(there, accesses);
+    if (to_accumulator) {
+      moved += sram.record(BankedSram::Client::kLoad, at, end, accesses, from, there);
+    } else {
+      (void)sram.serve(BankedSram::Client::kLoad, at, end, accesses, from);
+      moved += sram.count(accesses * sram.word_bytes());
+    }
+  };
+  std::uint64_t arrived_bytes = 0;  // of the row
+  const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
+    if (as_it_arrives) {
+      const std::uint64_t at = first + arrival.row * pitch + arrived_bytes;
+      const std::uint64_t accesses = hw::load_accesses(arrival.bytes, beat_bytes_);
+      (void)sram.serve(BankedSram::Client::kLoad, at, at + arrival.bytes, accesses,
+                       arrival.cycle - std::min(arrival.cycle, accesses));
+      moved += sram.count(round_up(arrival.bytes, std::uint64_t{sram.word_bytes()}));
+      arrived_bytes = arrival.ends_row ? 0 : arrived_bytes + arrival.bytes;
+    }
+    if (arrival.ends_row) on_row(arrival.row, arrival.row_done);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;
@@ -306,7 +328,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
     beats = read.rows * ((read.bytes + beat_bytes_ - 1) / beat_bytes_);
-    done = dma->read_rows(rows, on_row);
+    done = dma->read_rows(rows, on_arrival);
   }
   dma->synchronise();
   if (observed && chain != nullptr) observe_parameters(*load.pre, *chain, load.n, started);

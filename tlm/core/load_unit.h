@@ -26,6 +26,9 @@ class LoadUnit final : public ExecutionUnit {
   void watch(SignalRecorder& recorder) override;
 
  private:
+  /// Called for each row, in order, as soon as the cycle is known in which it is complete.
+  using OnRow = std::function<void(std::uint64_t row, std::uint64_t cycle)>;
+
   static constexpr std::size_t kMemory = kOwnCauses;
   static constexpr std::size_t kStages = kOwnCauses + 1;
 
@@ -42,11 +45,11 @@ class LoadUnit final : public ExecutionUnit {
   /// Reads the tensor operands of a chain with stages, with their values or without. The result is
   /// the cycle at which they have arrived.
   std::uint64_t fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain, bool with_values);
-  /// Reads what the window of a load gathers, row by row, and calls on_row(row, cycle) for each as
-  /// soon as the cycle is known in which it is complete. `to`: where the first of its rows goes,
-  /// `pitch` bytes to the next; null: timing only. `beats`: what the runs take on the bus.
+  /// Reads what the window of a load gathers, row by row, and calls on_row. `to`: where the first
+  /// of its rows goes, `pitch` bytes to the next; null: timing only. `beats`: what the runs take on
+  /// the bus.
   std::uint64_t gather(const hw::cmd::Load& load, std::uint8_t* to, std::uint64_t pitch,
-                       std::uint64_t& beats, const DmaPort::OnRow& on_row);
+                       std::uint64_t& beats, const OnRow& on_row);
   /// The maximum or the sum of the runs of a row as a row of sums.
   void reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
   /// The parameters that the stages are about to read, a word a cycle from `started` on.

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/core/bank_words.h"
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/word_code.h"
-#include "hw/program/bank_words.h"
 #include "tlm/common/stored_use.h"
 #include "tlm/common/value_queue.h"
 #include "tlm/core/banked_sram.h"

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "hw/array/accumulator.h"
+#include "hw/core/bank_words.h"
 #include "hw/number/int4.h"
-#include "hw/program/bank_words.h"
 #include "hw/program/program_ranges.h"
 
 namespace systole::tlm_model {
@@ -233,8 +233,10 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
         (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes() +
         hw::reads_before_write(memory_.scratchpad_code, at, at + bytes,
                                memory_.scratchpad.word_bytes());
-    events().scratchpad_bytes += memory_.scratchpad.record(
-        BankedSram::Client::kStore, at, at + bytes, words, ready - std::min(ready, words), ready);
+    flow.written =
+        std::max(flow.written, memory_.scratchpad.serve(BankedSram::Client::kStore, at, at + bytes,
+                                                        words, ready - std::min(ready, words)));
+    events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
     if (flow.observed) {
       StoredUse& use = flow.writes.emplace_back();
       use.space = hw::Space::kScratchpad;
@@ -369,10 +371,11 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const std::uint64_t parameter_words =
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
+  memory_.scratchpad.serve(BankedSram::Client::kStore, result.chain.parameters,
+                           result.chain.parameters + parameter_bytes, parameter_words,
+                           flow.started);
   events().scratchpad_bytes +=
-      memory_.scratchpad.record(BankedSram::Client::kStore, result.chain.parameters,
-                                result.chain.parameters + parameter_bytes, parameter_words,
-                                flow.started, flow.started + parameter_words);
+      memory_.scratchpad.count(parameter_words * memory_.scratchpad.word_bytes());
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
   fetch_operands(result, 0, block, flow.started);
@@ -400,10 +403,14 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t words =
       hw::chain_accumulator_words(reads, result.n, lanes_, memory_.accumulator.word_bytes());
   const BankedSram::Demand demand{span.begin, span.end, words};
-  const std::uint64_t conflict = memory_.accumulator.shortage({demand}, flow.started, cycle());
   memory_.accumulator.show(BankedSram::Client::kStore, {demand}, flow.started, cycle());
-  memory_.accumulator.show_conflict({demand}, flow.started, cycle(), conflict);
-  wait_cycles(conflict);
+  // What it waits for can meet further sums.
+  std::uint64_t conflict = 0;
+  while (const std::uint64_t more = memory_.accumulator.shortage({demand}, flow.started, cycle())) {
+    memory_.accumulator.show_conflict({demand}, flow.started, cycle(), more);
+    conflict += more;
+    wait_cycles(more);
+  }
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
 

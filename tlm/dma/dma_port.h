@@ -43,9 +43,16 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t count;
     std::uint64_t bytes;  ///< of one row
   };
-  /// Called for each row, in order, as soon as `cycle` is known, at which its last byte will have
-  /// arrived.
-  using OnRow = std::function<void(std::uint64_t row, std::uint64_t cycle)>;
+  /// Bytes of a row that arrive together: those of a request, or all of the row.
+  struct Arrival {
+    std::uint64_t row = 0;
+    std::uint64_t bytes = 0;     ///< those after the bytes of the row that were reported before
+    std::uint64_t cycle = 0;     ///< at which the last of them will have arrived
+    std::uint64_t row_done = 0;  ///< the latest such cycle of the row so far
+    bool ends_row = false;
+  };
+  /// Called for the bytes of a transfer, in order, as soon as the cycle is known.
+  using OnArrival = std::function<void(const Arrival& arrival)>;
   /// Bytes that follow each other in memory; several make a row.
   struct Run {
     std::uint64_t address;
@@ -67,15 +74,15 @@ class DmaPort : public sc_core::sc_module, public Sampled {
                 not_before, {});
   }
   /// The same for several rows.
-  std::uint64_t read_rows(const Rows& rows, const OnRow& on_row) {
-    return move(tlm::TLM_READ_COMMAND, rows, 0, on_row);
+  std::uint64_t read_rows(const Rows& rows, const OnArrival& on_arrival) {
+    return move(tlm::TLM_READ_COMMAND, rows, 0, on_arrival);
   }
 
-  /// What the three above do. `on_row` may be empty.
+  /// What the three above do. `on_arrival` may be empty.
   virtual std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                             const OnRow& on_row) = 0;
+                             const OnArrival& on_arrival) = 0;
   /// The same for reads of rows of several runs each.
-  virtual std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row) = 0;
+  virtual std::uint64_t read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) = 0;
   /// First cycle after the last issued request.
   [[nodiscard]] virtual std::uint64_t next_issue() const noexcept = 0;
   /// Waits until simulated time has caught up with the port.

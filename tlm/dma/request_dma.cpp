@@ -42,12 +42,12 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
 }
 
 RequestDma::Transfer RequestDma::begin(tlm::tlm_command command, std::uint64_t not_before,
-                                       const OnRow& on_row) {
+                                       const OnArrival& on_arrival) {
   next_issue_ = std::max({next_issue_, not_before, now()});
   payload_.set_command(command);
   batch_.clear();  // an error may have left some
   issued_.clear();
-  Transfer transfer{on_row, next_issue_};
+  Transfer transfer{on_arrival, next_issue_};
   resume(transfer);
   return transfer;
 }
@@ -67,8 +67,8 @@ std::uint64_t RequestDma::end(Transfer& transfer) {
 }
 
 std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                               const OnRow& on_row) {
-  Transfer transfer = begin(command, not_before, on_row);
+                               const OnArrival& on_arrival) {
+  Transfer transfer = begin(command, not_before, on_arrival);
   if (is_stream(rows)) {
     issue_stream(rows, transfer);
     return end(transfer);
@@ -80,8 +80,8 @@ std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::
   return end(transfer);
 }
 
-std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnRow& on_row) {
-  Transfer transfer = begin(tlm::TLM_READ_COMMAND, 0, on_row);
+std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) {
+  Transfer transfer = begin(tlm::TLM_READ_COMMAND, 0, on_arrival);
   for (const Run& run : runs) issue_run(run, transfer);
   return end(transfer);
 }
@@ -158,11 +158,10 @@ void RequestDma::end_in_one(const Stream& stream, Transfer& transfer) {
     window_[oldest_] = first + i * step;
     oldest_ = slot_after(oldest_);
   }
-  for (std::uint64_t ended = stream.row_left; ended <= count; ended += stream.in_row) {
-    finish(first + (ended - 1) * step, true, transfer);
+  RequestRows rows = stream;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    finish(first + i * step, stream.bytes, rows.pass(), transfer);
   }
-  // Of a row that goes on; if none does, it is done already.
-  finish(first + (count - 1) * step, false, transfer);
   timed_in_one_ += count;
 }
 
@@ -239,7 +238,7 @@ std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Tra
     const std::uint64_t done = clock.cycle_from_ps(time);
     window_[slot] = done;
     slot = slot_after(slot);
-    finish(done, rows.pass(), transfer);
+    finish(done, rows.bytes, rows.pass(), transfer);
   }
   return slot;
 }
@@ -328,13 +327,6 @@ void RequestDma::transport(Transfer& transfer) {
   resume(transfer);  // the target may have waited
 }
 
-void RequestDma::end_row(Transfer& transfer) {
-  if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
-  transfer.done = std::max(transfer.done, transfer.row_done);
-  transfer.row_done = 0;
-  ++transfer.row;
-}
-
 void RequestDma::send(Transfer& transfer) {
   if (!batch_.times.empty()) return send_rows(transfer);
   const std::size_t count = issued_.size();
@@ -345,7 +337,7 @@ void RequestDma::send(Transfer& transfer) {
     const std::uint64_t done = clock_.cycle_from_ps(batch_.requests[i].time);
     window_[issued_[i].slot] = done;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
-    finish(done, issued_[i].ends_row, transfer);
+    finish(done, batch_.requests[i].bytes, issued_[i].ends_row, transfer);
   }
   batch_.clear();
   issued_.clear();

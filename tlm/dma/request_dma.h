@@ -32,9 +32,9 @@ class RequestDma final : public DmaPort {
              std::uint32_t outstanding);
 
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                     const OnRow& on_row) override;
+                     const OnArrival& on_arrival) override;
   /// A run is cut into requests as a row is.
-  std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row) override;
+  std::uint64_t read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) override;
   [[nodiscard]] std::uint64_t next_issue() const noexcept override { return next_issue_; }
   void synchronise() override;
   void translate_by(Tlb& tlb, DmaPort& walker) override {
@@ -52,7 +52,7 @@ class RequestDma final : public DmaPort {
  private:
   /// A call of move() in progress.
   struct Transfer {
-    const OnRow& on_row;
+    const OnArrival& on_arrival;
     std::uint64_t done;        ///< of the rows that are complete
     std::uint64_t now_ps = 0;  ///< simulated time, or later if no other process acts until then
     /// Requests of cycles before this one issue before any other process acts, unless something is
@@ -62,7 +62,7 @@ class RequestDma final : public DmaPort {
     std::uint64_t row_done = 0;  ///< of its requests that were sent
   };
 
-  Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
+  Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnArrival& on_arrival);
   /// Cuts a run into requests and issues them.
   void issue_run(const Run& run, Transfer& transfer);
   /// Whether rows are whole requests each, and nothing looks at a request.
@@ -132,11 +132,18 @@ class RequestDma final : public DmaPort {
   /// Sends the batch.
   void transport(Transfer& transfer);
   /// A request of a transfer is done; `ends_row`: the last of its row.
-  static void finish(std::uint64_t done, bool ends_row, Transfer& transfer) {
+  static void finish(std::uint64_t done, std::uint64_t bytes, bool ends_row, Transfer& transfer) {
     transfer.row_done = std::max(transfer.row_done, done);
+    if (transfer.on_arrival) {
+      transfer.on_arrival({transfer.row, bytes, done, transfer.row_done, ends_row});
+    }
     if (ends_row) end_row(transfer);
   }
-  static void end_row(Transfer& transfer);
+  static void end_row(Transfer& transfer) {
+    transfer.done = std::max(transfer.done, transfer.row_done);
+    transfer.row_done = 0;
+    ++transfer.row;
+  }
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
   const hw::RequestCut cut_;

@@ -284,7 +284,8 @@ class Emitted {
       const Group& group = mapping_.groups[op];
       const hw::Operator& result = mapping_.program.operators[op];
       std::vector<int> written(std::size_t{group.m()} * group.n(), 0);
-      std::uint64_t macs = 0, firsts = 0, rows = 0;
+      std::uint64_t macs = 0, firsts = 0;
+      std::map<std::uint64_t, std::uint64_t> rows;  // so far, by the first column of a tile
       for (const Command& command : commands()) {
         if (command.opcode() == Opcode::kEnd || command.op != op) continue;
         if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
@@ -294,9 +295,9 @@ class Emitted {
         const auto* const leaves = command.as<hw::cmd::Result>();
         if (leaves == nullptr) continue;
         auto [row, col] = tile_of(command);
-        // Rows of a ring come whole, in order.
-        if (result.place == hw::Operator::Place::kRing) row = rows;
-        rows += leaves->m;
+        // Rows of a ring come in order.
+        if (result.place == hw::Operator::Place::kRing) row = rows[col];
+        rows[col] += leaves->m;
         for (std::uint64_t i = 0; i < leaves->m; ++i) {
           for (std::uint64_t j = 0; j < leaves->n; ++j) {
             ++written.at((row + i) * group.n() + col + j);
@@ -312,7 +313,7 @@ class Emitted {
   }
 
  private:
-  /// Row and column of its operator's result where a command's tile begins, but for rings.
+  /// Row and column of its operator's result where a command's tile begins; of a ring the column.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> tile_of(const Command& command) const {
     const hw::Operator& result = mapping_.program.operators[command.op];
     const auto* const store = command.as<hw::cmd::Store>();

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "hw/core/bank_words.h"
 #include "hw/description/machine_text.h"
 #include "hw/number/int4.h"
-#include "hw/program/bank_words.h"
 #include "hw/program/program.h"
 #include "support/network/encoder_run.h"
 #include "support/network/int4_mapping.h"
@@ -101,7 +101,8 @@ TEST_F(Int4WeightsTest, GiveTheSameValuesOnAnyMachineAndMoveAndTakeNoMore) {
     off_of_halves += missed(halves, cycles) * cycles_of_whole / cycles;
     ++plain;
   }
-  EXPECT_LT(worst, 1.01);
+  // Tiles of another size meet other words at their banks.
+  EXPECT_LT(worst, 1.05);
   EXPECT_LT(ratio / split, 0.95);
   EXPECT_GT(plain, 5);
   // What a replay misses is mostly not of the array: as many cycles, of a shorter run.

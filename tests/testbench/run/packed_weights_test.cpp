@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "hw/core/bank_words.h"
 #include "hw/description/machine_text.h"
 #include "hw/number/weight_groups.h"
-#include "hw/program/bank_words.h"
 #include "hw/program/program.h"
 #include "support/network/encoder_run.h"
 #include "support/tlm/systemc_test.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/accounting.h"
+#include "hw/core/bank_words.h"
 #include "hw/description/machine_file.h"
-#include "hw/program/bank_words.h"
 #include "mapper/mapping.h"
 #include "support/paths.h"
 #include "support/report_values.h"

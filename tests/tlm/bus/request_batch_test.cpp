@@ -117,9 +117,12 @@ class RequestBatchTest : public test::SystemCTest {
         const std::uint64_t rows = 1 + random() % 100;
         rig.first.read_rows(
             {random() % (kSpan / 2), random() % 5000, rig.data.data(), bytes, rows, bytes},
-            [&rig](std::uint64_t row, std::uint64_t cycle) {
-              rig.arrivals.push_back(row);
-              rig.arrivals.push_back(cycle);
+            [&rig](const DmaPort::Arrival& arrival) {
+              for (const std::uint64_t value :
+                   {arrival.row, arrival.bytes, arrival.cycle, arrival.row_done,
+                    std::uint64_t{arrival.ends_row}}) {
+                rig.arrivals.push_back(value);
+              }
             });
         rig.arrivals.push_back(rig.first.next_issue());
         if (random() % 8 == 0) rig.first.synchronise();
@@ -171,7 +174,7 @@ TEST_F(RequestBatchTest, ASlowBridgeInBetweenSlowsEveryRequest) {
   const auto read = [](BatchRig& from, std::vector<std::uint64_t>& to) {
     sc_core::sc_spawn([&from, &to] {
       from.first.read_rows({0, 64, from.data.data(), 64, 8, 64},
-                           [&to](std::uint64_t, std::uint64_t cycle) { to.push_back(cycle); });
+                           [&to](const DmaPort::Arrival& arrival) { to.push_back(arrival.cycle); });
     });
   };
   read(rig, delayed);

@@ -119,6 +119,19 @@ TEST(BankedSram, ForgetsWhatIsOver) {
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 10, 20), 10U) << "ends at 20, not before 10";
 }
 
+TEST(BankedSram, ServesAWordACycleAtEachBank) {
+  BankedSram sram = make(1);
+  // 512 bytes in bank 0, 512 in bank 1: half of the words each, one after the other.
+  sram.serve(BankedSram::Client::kLoad, 512, 1536, 64, 100);
+  EXPECT_EQ(sram.service().next_use(0, 0, 0), 100U);
+  EXPECT_EQ(sram.service().next_use(1, 1, 0), 132U);
+  const hw::BankStep step{hw::BankAccess{1, false}, std::nullopt};
+  EXPECT_EQ(sram.service().pass(130, step, 10, 1000).end, 172U) << "two before, the others after";
+  sram.prune_before(150);
+  EXPECT_EQ(sram.service().next_use(0, 0, 0), sram.service().next_use(3, 3, 0)) << "none";
+  EXPECT_EQ(sram.bytes_moved(), 0U) << "counted by whoever knows them";
+}
+
 TEST(BankedSram, CountsBytes) {
   BankedSram sram = make(2);
   sram.record(BankedSram::Client::kLoad, 0, 4096, 10, 0, 10);

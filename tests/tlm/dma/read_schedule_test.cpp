@@ -99,7 +99,9 @@ TEST_F(ReadScheduleTest, IsWhatAPortDoesOnRandomReads) {
         rows.emplace_back();
         time.completed = port.read_rows(
             {command.address, command.pitch, nullptr, 0, command.rows, command.bytes},
-            [&](std::uint64_t, std::uint64_t cycle) { rows.back().push_back(cycle); });
+            [&](const DmaPort::Arrival& arrival) {
+              if (arrival.ends_row) rows.back().push_back(arrival.row_done);
+            });
         port.synchronise();
         time.released = now();
         times.push_back(time);

@@ -163,8 +163,10 @@ std::vector<std::string> observe(const Task& task, std::uint64_t& in_one,
           rows.data = task.with_data ? data.data() : nullptr;
           const std::uint64_t done =
               ports[i]->move(move.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, rows, 0,
-                             [&](std::uint64_t row, std::uint64_t at) {
-                               note(name + " row " + std::to_string(row), at);
+                             [&](const DmaPort::Arrival& arrival) {
+                               note(name + " row " + std::to_string(arrival.row), arrival.cycle);
+                               note(name + " bytes", arrival.bytes);
+                               if (arrival.ends_row) note(name + " is done", arrival.row_done);
                              });
           note(name + " data", hw::hash_of(data.data(), data.size()));
           note(name + " done", done);

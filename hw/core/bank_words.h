@@ -7,6 +7,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/machine/machine.h"
+#include "hw/memory/bank_service.h"
 #include "hw/memory/word_code.h"
 #include "hw/program/program.h"
 
@@ -28,6 +29,15 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
     left -= share;
     at = stop;
   }
+}
+
+/// The banks serve such words, one a cycle from `from` on. Returns the cycle after the last one.
+inline std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uint64_t begin,
+                                 std::uint64_t end, std::uint64_t words, std::uint64_t from) {
+  for_each_bank(bank_bytes, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+    from = banks.serve(from, {BankAccess{static_cast<std::uint32_t>(bank), false}, {}}, share);
+  });
+  return from;
 }
 
 /// array_cycles() and array_reads() of a command.
@@ -86,6 +96,11 @@ struct AccumulatorSpan {
                                                       std::uint32_t n) {
   const std::uint64_t begin = std::uint64_t{tile.address} * 4;
   return {begin, begin + (std::uint64_t{m - 1} * tile.pitch + n) * 4};
+}
+
+/// Accesses of a load for bytes that arrive together: a port is wide enough for a beat of the bus.
+[[nodiscard]] inline std::uint64_t load_accesses(std::uint64_t bytes, std::uint64_t beat_bytes) {
+  return (bytes + beat_bytes - 1) / beat_bytes;
 }
 
 /// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes.

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/memory/bank_service.h"
+#include "hw/program/program.h"
+
+/// The cycle contract of an array and the banks of its operands: how long a matmul takes if loads
+/// and moves use the banks, too, and where both of its operands are in the same bank.
+namespace systole::hw {
+
+/// The reads of one matmul, cycle by cycle in the array's own time: of a row of A, of one of B, of
+/// both, or none. The array goes on when all that it reads in a cycle has been served, and nothing
+/// in it moves before (one enable). Which cycle reads what is in hw/array/array_schedule.h:
+///
+/// - Weight-stationary: a row of A in each cycle of a fold's stream. Rows of B, the bottom one
+///   first, from the cycle on in which the fold before begins; rows below the last of B are zeros,
+///   which nothing reads. Of B stored transposed a fold reads a row for each of its columns, in the
+///   same cycles.
+/// - Output-stationary: a column of A and a row of B in each cycle. Those of A go through the rows
+///   of their tile evenly.
+/// - Int4 operands take two words a cycle where hw/array/array.h says so.
+///
+/// The first weights of a matmul that is ready early come in beside the last fold of the one
+/// before, and hold that up where they have to wait. Of the two, it is the later one that takes
+/// longer here.
+class OperandReads {
+ public:
+  OperandReads() = default;
+  /// A matmul that begins in cycle `at`, all of it. Without conflicts it takes
+  /// `matmul_cycles(..., false).interval` cycles.
+  OperandReads(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at);
+  /// A weight-stationary one that begins in cycle `at`, in which `before` has ended; its first
+  /// weights came in from cycle `ready` on, as far as they could. Without conflicts it takes
+  /// `matmul_cycles(..., true).interval + exposed()` cycles.
+  OperandReads(const OperandReads& before, const cmd::Matmul& matmul, std::uint64_t ready,
+               const BankService& banks, std::uint64_t at);
+
+  /// Rows of the first weights that `before` does not hide.
+  [[nodiscard]] std::uint64_t exposed() const noexcept { return exposed_; }
+
+  /// Goes on until all is read, or as far as is known if others' uses of the banks before cycle
+  /// `until` are. Returns the cycle in which all will have been read if nobody uses them after it.
+  std::uint64_t advance(const BankService& banks, std::uint64_t until);
+  /// A bank that the next step reads; nothing if it reads none or all is read.
+  [[nodiscard]] std::optional<std::size_t> bank() const;
+
+ private:
+  /// Equal cycles of one operand that follow each other.
+  struct Reads {
+    std::uint64_t count = 0;
+    std::optional<BankAccess> access;
+    std::uint8_t times = 1;
+  };
+  /// Of both.
+  struct Run {
+    std::uint64_t count = 0;
+    BankStep step;
+  };
+  class Tiles;
+
+  static void merge(const std::vector<Reads>& a, const std::vector<Reads>& b,
+                    std::vector<Run>& runs);
+  OperandReads(const Machine::Array& array, std::uint64_t banks, std::uint64_t bank_bytes,
+               std::uint32_t ports, const cmd::Matmul& matmul, bool preloaded, std::uint64_t at);
+  /// The runs of the next fold.
+  void find_runs();
+  /// Passes over what others leave alone.
+  void skip(const BankService& banks, std::uint64_t until);
+
+  Machine::Array array_;
+  std::uint64_t banks_ = 1, bank_bytes_ = 1;
+  std::uint32_t ports_ = 1;
+  cmd::Matmul matmul_;
+  std::uint64_t exposed_ = 0;
+  std::uint64_t first_bank_ = 0;  ///< of both operands
+  std::uint64_t last_bank_ = 0;
+  bool is_plain_ = false;  ///< without others a step takes a cycle
+  std::uint64_t folds_ = 0, interval_ = 0;
+  std::uint64_t fold_ = 0;       ///< the next one
+  std::uint64_t last_fold_ = 0;  ///< cycle in which the last one began
+  std::uint64_t at_ = 0;         ///< cycle in which the next step begins
+  std::uint64_t left_ = 0;       ///< steps
+  std::vector<Reads> a_, b_;
+  std::vector<Run> runs_;  ///< of the fold in progress, or of what is before the first
+  std::size_t run_ = 0;    ///< the next one
+};
+
+}  // namespace systole::hw
