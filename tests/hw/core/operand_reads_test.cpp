@@ -222,6 +222,27 @@ TEST(OperandReads, OfBothOperandsInOneBankTakeTurns) {
   EXPECT_EQ(two_ports.advance(BankService(1, 2), kAlways), 8U + 4 * 20);
 }
 
+// Both operands stream, one in each of two banks: whatever others take of either holds the array.
+TEST(OperandReads, OfStationaryOutputsMeetOthersInBothBanks) {
+  Machine machine;
+  machine.array.rows = machine.array.cols = 4;
+  machine.array.dataflow = Dataflow::kOutputStationary;
+  machine.scratchpad.kib = 16;
+  machine.scratchpad.banks = 4;
+  cmd::Matmul matmul;
+  matmul.m = matmul.n = 4;
+  matmul.k = 20;
+  matmul.a = {0, 32};
+  matmul.b = {4096, 4};
+  const std::uint64_t cycles = matmul_cycles(machine.array, matmul, false).interval;
+  for (const std::uint32_t bank : {0U, 1U, 2U}) {
+    BankService banks(4);
+    (void)banks.serve(3, {BankAccess{bank, false}, std::nullopt}, 5);
+    OperandReads reads(machine, matmul, 0);
+    EXPECT_EQ(reads.advance(banks, kAlways), cycles + (bank < 2 ? 5 : 0)) << bank;
+  }
+}
+
 // Each command as the model's array takes it (tlm/core/array_unit.cpp), against gates that go on
 // with the next one's weights while the last fold streams.
 TEST(OperandReads, OfMatmulsInARowAreThoseOfTheGates) {

@@ -131,6 +131,16 @@ TEST(BankServiceTest, TheLastClientMayStopWhereOthersAreNotKnownYet) {
   EXPECT_GT(stops, 10'000U);
 }
 
+TEST(BankServiceTest, SaysWhetherABankIsFree) {
+  BankService service(2);
+  (void)service.serve(5, {BankAccess{0, false}, std::nullopt}, 5);
+  EXPECT_TRUE(service.is_free(4, {0, false}));
+  EXPECT_FALSE(service.is_free(5, {0, false}));
+  EXPECT_FALSE(service.serves(9, {0, true})) << "one of two banks is not";
+  EXPECT_TRUE(service.serves(10, {0, true}));
+  EXPECT_FALSE(service.is_free(10, {1, false}));
+}
+
 TEST(BankServiceTest, SaysWhenOthersUseABank) {
   BankService service(3);
   (void)service.serve(10, {BankAccess{1, false}, std::nullopt}, 5);
