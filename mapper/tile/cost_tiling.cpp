@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/round.h"
-#include "base/units.h"
 #include "mapper/tile/stream_plan.h"
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_strategies.h"
@@ -182,19 +181,6 @@ class Few {
 /// So many banks of the scratchpad that each operand can have two.
 constexpr std::uint32_t kLeastBanks = 4;
 
-/// Whether no tile that comes in shares a bank with one that the array reads: place_slots() gives
-/// each operand banks of its own, and its tiles take turns.
-bool has_banks_apart(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
-  const StreamPlan plan = stream_plan(machine, problem, t);
-  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
-  const bool both = plan.a.count != 0 && plan.b.count != 0;
-  const auto fits = [bank](const Slots& slots, std::uint64_t banks) {
-    return slots.count == 0 || bank / slots.bytes * banks >= slots.count;
-  };
-  const std::uint64_t half = machine.scratchpad.banks / (both ? 2 : 1);
-  return fits(plan.a, half) && fits(plan.b, half);
-}
-
 /// Whether both operands are loaded a whole number of times: nothing of a sweep is found on chip.
 bool is_whole(double a_loads, double b_loads) {
   return a_loads == std::floor(a_loads) && b_loads == std::floor(b_loads);
@@ -278,19 +264,20 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               const bool fits = cost.evaluate_if_fits(swept, shape);
               if (fits && !is_whole(swept.a_loads, swept.b_loads)) by_sweeps.add(swept);
             }
-            if (shape.loading.least_of(t) <= banks_limit() &&
-                has_banks_apart(machine, problem, t) &&
-                cost.least_of(t, shape).cycles <= banks_limit()) {
-              Tiling apart = t;
-              if (cost.evaluate_if_fits(apart, shape)) by_banks.add(apart);
-            }
-            if (shape.loading.least_of(t) > best.limit(variant) &&
+            const bool is_apart = shape.loading.least_of(t) <= banks_limit() &&
+                                  has_banks_apart(stream_plan(machine, problem, t), machine);
+            if (!is_apart && shape.loading.least_of(t) > best.limit(variant) &&
                 shape.cautious.least_of(t) > cautious.limit()) {
               continue;
             }
             const TilingCost::Least least = cost.least_of(t, shape);
-            if (least.cycles > best.limit(variant) && least.cautious > cautious.limit()) continue;
+            const bool may_be_apart = is_apart && least.cycles <= banks_limit();
+            if (!may_be_apart && least.cycles > best.limit(variant) &&
+                least.cautious > cautious.limit()) {
+              continue;
+            }
             if (!cost.evaluate_if_fits(t, shape)) continue;
+            if (may_be_apart) by_banks.add(t);
             best.add(t, variant);
             cautious.add(t);
           }

@@ -70,13 +70,18 @@ void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t reused, std::uint64
   slots.count += std::min(most - slots.count, (room - taken) / slots.bytes);
 }
 
+/// Whether slots fit in so many banks, after `offset` bytes of each, none of them in two.
+bool fits_in_banks(const Slots& slots, std::uint64_t banks, std::uint64_t bank_bytes,
+                   std::uint64_t offset) {
+  const std::uint64_t room = bank_bytes - std::min(bank_bytes, offset);
+  return slots.count == 0 || room / slots.bytes * banks >= slots.count;
+}
+
 /// Slots in turn in `banks` banks from `first` on, after `offset` bytes of each; nothing if there
 /// is no room.
 std::optional<Addresses> in_banks(const Slots& slots, std::uint64_t first, std::uint64_t banks,
                                   std::uint64_t bank_bytes, std::uint64_t offset) {
-  if (slots.count == 0) return Addresses{};
-  const std::uint64_t in_one = bank_bytes < offset ? 0 : (bank_bytes - offset) / slots.bytes;
-  if (in_one * banks < slots.count) return std::nullopt;
+  if (!fits_in_banks(slots, banks, bank_bytes, offset)) return std::nullopt;
   Addresses addresses;
   addresses.reserve(slots.count);
   for (std::uint64_t i = 0; i < slots.count; ++i) {
@@ -188,6 +193,13 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
     if (!t.a_stays) deepen(plan.a, m_tiles * k_tiles, a_reused, problem.stream_bytes, plan);
   }
   return plan;
+}
+
+bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine) {
+  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
+  const bool both = plan.a.count != 0 && plan.b.count != 0;
+  const std::uint64_t banks = machine.scratchpad.banks / (both ? 2 : 1);
+  return fits_in_banks(plan.a, banks, bank, 0) && fits_in_banks(plan.b, banks, bank, 0);
 }
 
 TileRing::TileRing(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes,

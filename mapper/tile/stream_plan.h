@@ -30,6 +30,10 @@ struct StreamPlan {
 [[nodiscard]] StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
                                      const Tiling& tiling);
 
+/// Whether each operand can have half of all banks, or all if it is alone, with every tile in one:
+/// so that place_slots() lets no tile come in where the array reads, in an empty scratchpad.
+[[nodiscard]] bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine);
+
 /// Slots in the scratchpad, the least recently used tile the first to be overwritten.
 class TileRing {
  public:
