@@ -31,11 +31,17 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
   }
 }
 
-/// The banks serve such words, one a cycle from `from` on. Returns the cycle after the last one.
-inline std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uint64_t begin,
-                                 std::uint64_t end, std::uint64_t words, std::uint64_t from) {
+/// The banks serve such words, one a cycle from `from` on. Calls visit(bank, words, from, to) for
+/// each. Returns the cycle after the last one.
+template <typename Visit>
+std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uint64_t begin,
+                          std::uint64_t end, std::uint64_t words, std::uint64_t from, Visit visit) {
   for_each_bank(bank_bytes, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
-    from = banks.serve(from, {BankAccess{static_cast<std::uint32_t>(bank), false}, {}}, share);
+    if (share == 0) return;
+    const BankStep step{BankAccess{static_cast<std::uint32_t>(bank), false}, std::nullopt};
+    const std::uint64_t to = banks.serve(from, step, share);
+    visit(bank, share, from, to);
+    from = to;
   });
   return from;
 }
@@ -96,6 +102,12 @@ struct AccumulatorSpan {
                                                       std::uint32_t n) {
   const std::uint64_t begin = std::uint64_t{tile.address} * 4;
   return {begin, begin + (std::uint64_t{m - 1} * tile.pitch + n) * 4};
+}
+
+/// Whether the bytes of a load are written as their requests bring them: rows that go through
+/// something, or are widened, are written as a whole when they leave it.
+[[nodiscard]] inline bool is_written_by_request(const cmd::Load& load, bool to_accumulator) {
+  return !to_accumulator && !load.pre && !load.packed() && !load.window;
 }
 
 /// Accesses of a load for bytes that arrive together: a port is wide enough for a beat of the bus.

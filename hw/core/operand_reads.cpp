@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/round.h"
 #include "hw/array/array_schedule.h"
 #include "hw/core/bank_words.h"
 
@@ -49,7 +50,7 @@ class OperandReads::Tiles {
     b_times_ = static_cast<std::uint8_t>(int4.b ? macs / 2 : macs);
     a_bytes_ = stored_bytes<std::uint64_t>(matmul.k, int4.a);
     b_bytes_ = stored_bytes<std::uint64_t>(matmul.k, int4.b);
-    inner_ = ceil(stationary_weights_ ? steps_ : matmul.m, rows_);
+    inner_ = ceil_div(stationary_weights_ ? steps_ : matmul.m, rows_);
   }
 
   [[nodiscard]] std::uint32_t times() const { return std::max(a_times_, b_times_); }
@@ -92,7 +93,7 @@ class OperandReads::Tiles {
       add({matmul_.b.address + column * pitch + depth, pitch, deep, beats}, b_times_, reads);
       return;
     }
-    const std::uint64_t beats = ceil(deep, b_times_);
+    const std::uint64_t beats = ceil_div(deep, std::uint64_t{b_times_});
     add_idle(rows_ - beats, reads);
     const std::size_t first = reads.size();
     add({matmul_.b.address + depth * pitch + column, pitch * b_times_, columns, beats}, b_times_,
@@ -101,7 +102,6 @@ class OperandReads::Tiles {
   }
 
  private:
-  static std::uint64_t ceil(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
   static void add_idle(std::uint64_t count, std::vector<Reads>& reads) {
     if (count != 0) reads.push_back({count, std::nullopt, 1});
   }

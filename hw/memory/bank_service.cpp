@@ -52,16 +52,10 @@ BankService::Busy::Cursor BankService::Bank::cursor(std::uint64_t at) const {
 }
 
 std::uint64_t BankService::Busy::free_from(std::uint64_t at) const {
-  const std::size_t use = after(at);
-  const bool taken = use < intervals_.size() && intervals_[use].begin <= at;
-  return taken ? intervals_[use].end : at;
+  return cursor(at).free_from(at);
 }
 
-std::uint64_t BankService::Busy::next(std::uint64_t at) const {
-  const std::size_t use = after(at);
-  if (use == intervals_.size()) return kNever;
-  return std::max(at, intervals_[use].begin);
-}
+std::uint64_t BankService::Busy::next(std::uint64_t at) const { return cursor(at).next(at); }
 
 void BankService::Busy::add(std::uint64_t begin, std::uint64_t end) {
   const std::size_t use = after(begin);
@@ -154,6 +148,11 @@ class BankService::Taken {
     return taken;
   }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  void add_to(std::vector<Bank>& banks) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      banks[at_[i].bank].add(at_[i].cycle, at_[i].cycle + 1);
+    }
+  }
 
  private:
   struct Port {
@@ -163,6 +162,17 @@ class BankService::Taken {
   std::array<Port, kMostAccesses> at_;
   std::size_t count_ = 0;
 };
+
+// The first cycle from `at` on in which others leave a step fewer ports than it wants.
+std::uint64_t BankService::disturbed_from(std::uint64_t at, const Demands& demands) const {
+  std::uint64_t disturbed = kNever;
+  for (std::size_t i = 0; i < demands.banks; ++i) {
+    const auto& [bank, accesses] = demands.of[i];
+    const std::uint32_t left = ports_ - std::min(accesses, ports_);
+    disturbed = std::min(disturbed, banks_.at(bank).next(at, left + 1));
+  }
+  return disturbed;
+}
 
 // The first cycle from `at` on in which all banks of an access have a port beside those taken.
 std::uint64_t BankService::find(std::uint64_t at, const BankAccess& access,
@@ -202,32 +212,20 @@ BankService::Served BankService::find(std::uint64_t at, const BankStep& step, Ta
   return served;
 }
 
-std::uint64_t BankService::serve_access(std::uint64_t at, const BankAccess& access) {
-  at = find(at, access, {});
-  banks_[access.bank].add(at, at + 1);
-  if (access.crosses) banks_[access.bank + 1].add(at, at + 1);
-  return at;
-}
-
 bool BankService::is_free(std::uint64_t at, const BankAccess& access) const {
   return find(at, access, {}) == at;
 }
 
 bool BankService::serves(std::uint64_t at, const BankAccess& access) {
   if (!is_free(at, access)) return false;
-  (void)serve_access(at, access);
+  (void)serve(at, {access, std::nullopt});
   return true;
 }
 
 BankService::Served BankService::serve(std::uint64_t at, const BankStep& step) {
-  Served served{at, at, 0};
-  const auto take = [&](const std::optional<BankAccess>& access, std::uint32_t times,
-                        std::uint64_t& cycle) {
-    for (std::uint32_t i = 0; access && i < times; ++i) cycle = serve_access(cycle, *access);
-  };
-  take(step.first, step.first_times, served.first);
-  take(step.second, step.second_times, served.second);
-  served.end = std::max(served.first, served.second) + 1;
+  Taken taken;
+  const Served served = find(at, step, taken);
+  taken.add_to(banks_);
   return served;
 }
 
@@ -251,13 +249,7 @@ std::uint64_t BankService::serve(std::uint64_t at, const BankStep& step, std::ui
   if (demands.banks == 0) return at + count;
   const std::uint32_t cycles = (demands.most + ports_ - 1) / ports_;  // without a conflict
   while (count != 0) {
-    std::uint64_t disturbed = kNever;
-    for (std::size_t i = 0; i < demands.banks; ++i) {
-      const auto& [bank, accesses] = demands.of[i];
-      const std::uint32_t left = ports_ - std::min(accesses, ports_);
-      disturbed = std::min(disturbed, banks_.at(bank).next(at, left + 1));
-    }
-    const std::uint64_t quiet = std::min(count, (disturbed - at) / cycles);
+    const std::uint64_t quiet = std::min(count, (disturbed_from(at, demands) - at) / cycles);
     // Steps of several cycles leave a pattern if their accesses are no multiple of the ports.
     const bool even = cycles == 1 || ports_ == 1;
     if (quiet == 0 || demands.crosses || !even) {
@@ -324,16 +316,10 @@ BankService::Passed BankService::pass(std::uint64_t at, const BankStep& step, st
   }
   Passed passed{0, at};
   const Demands demands(step);
-  const std::uint32_t cycles =
-      std::max<std::uint32_t>(1, (demands.most + ports_ - 1) / ports_);  // without a conflict
+  const std::uint32_t cycles = (demands.most + ports_ - 1) / ports_;  // without a conflict
   while (passed.steps != count) {
     if (passed.end + cycles > until) return passed;
-    std::uint64_t disturbed = until;
-    for (std::size_t i = 0; i < demands.banks; ++i) {
-      const auto& [bank, accesses] = demands.of[i];
-      const std::uint32_t left = ports_ - std::min(accesses, ports_);
-      disturbed = std::min(disturbed, banks_.at(bank).next(passed.end, left + 1));
-    }
+    const std::uint64_t disturbed = std::min(until, disturbed_from(passed.end, demands));
     const std::uint64_t quiet = std::min(count - passed.steps, (disturbed - passed.end) / cycles);
     if (quiet != 0) {
       passed.end += quiet * cycles;

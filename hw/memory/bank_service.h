@@ -14,10 +14,6 @@ namespace systole::hw {
 struct BankAccess {
   std::uint32_t bank = 0;
   bool crosses = false;
-
-  [[nodiscard]] bool operator==(const BankAccess& other) const {
-    return bank == other.bank && crosses == other.crosses;
-  }
 };
 /// The access of `bytes` bytes from `address` on, in banks of `bank_bytes` that are not shorter.
 [[nodiscard]] inline BankAccess bank_access(std::uint64_t address, std::uint64_t bytes,
@@ -134,10 +130,10 @@ class BankService {
   struct Demands;
   class Taken;
 
+  [[nodiscard]] std::uint64_t disturbed_from(std::uint64_t at, const Demands& demands) const;
   [[nodiscard]] std::uint64_t find(std::uint64_t at, const BankAccess& access,
                                    const Taken& taken) const;
   [[nodiscard]] Served find(std::uint64_t at, const BankStep& step, Taken& taken) const;
-  std::uint64_t serve_access(std::uint64_t at, const BankAccess& access);
   /// pass() for steps that read a bank once, or two banks once each, with one port.
   [[nodiscard]] Passed pass_once(std::uint64_t at, std::uint32_t first,
                                  std::optional<std::uint32_t> second, std::uint64_t count,

@@ -157,7 +157,8 @@ class Replay {
   /// cycle after the last one.
   std::uint64_t serve_words(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                             std::uint64_t from) {
-    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from);
+    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from,
+                           [](std::size_t, std::uint64_t, std::uint64_t, std::uint64_t) {});
   }
   /// A row of a move leaves its chain in cycle `ready`, for an address of the scratchpad.
   void move_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {

@@ -40,24 +40,24 @@ void Replay::begin_load(Queue& queue) {
 
 // The bytes that `chunk` has brought, evenly; from byte `at` of a row on.
 void Replay::arrive(ReplayWork& work, std::uint64_t at, const ReplayMemory::Chunk& chunk) {
+  // Rows that are written as a whole have arrived when their last byte is.
+  const double each = (chunk.last_done - chunk.first_done) /
+                      static_cast<double>(std::max<std::uint64_t>(chunk.rows, 1));
+  double there = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
+  const std::uint64_t begin = work.local.begin;
   if (work.as_it_arrives) {
     arrive_in_parts(work, at, chunk);
-  } else if (chunk.rows != 0) {
-    // A row has arrived as a whole when its last byte is.
-    const double each = (chunk.last_done - chunk.first_done) / static_cast<double>(chunk.rows);
-    double there = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
-    for (std::uint64_t row = 0; row < chunk.rows && !work.to_accumulator; ++row, there += each) {
-      const std::uint64_t begin = work.local.begin + row * work.local_pitch;
+  } else if (work.to_accumulator && chunk.rows != 0) {
+    const auto from = static_cast<std::uint64_t>(there);
+    accumulator_.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
+                         chunk.rows * work.row_words, from - std::min(from, work.row_words),
+                         static_cast<std::uint64_t>(chunk.last_done)});
+  } else {
+    for (std::uint64_t row = 0; row < chunk.rows; ++row, there += each) {
+      const std::uint64_t first = begin + row * work.local_pitch;
       const auto end = static_cast<std::uint64_t>(there);
-      (void)serve_words(begin, begin + work.local_bytes, work.row_words,
+      (void)serve_words(first, first + work.local_bytes, work.row_words,
                         end - std::min(end, work.row_words));
-    }
-    if (work.to_accumulator) {
-      const auto from = static_cast<std::uint64_t>(there);
-      const std::uint64_t begin = work.local.begin;
-      accumulator_.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
-                           chunk.rows * work.row_words, from - std::min(from, work.row_words),
-                           static_cast<std::uint64_t>(chunk.last_done)});
     }
   }
   work.local.begin += chunk.rows * work.local_pitch;

@@ -118,7 +118,7 @@ class Decode {
     const hw::WordCode code =
         work_.to_accumulator ? hw::accumulator_code(machine_) : hw::scratchpad_code(machine_);
     const std::uint64_t begin = work_.local.begin;
-    work_.as_it_arrives = !work_.to_accumulator && !load.packed() && !load.window && !load.pre;
+    work_.as_it_arrives = hw::is_written_by_request(load, work_.to_accumulator);
     work_.row_readings = hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
     work_.row_words = work_.row_readings + ceil_div(work_.local_bytes, std::uint64_t{word});
     if (load.packed()) decode_packed(load, word);

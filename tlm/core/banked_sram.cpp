@@ -16,14 +16,11 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
 
 std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
                                 std::uint64_t words, std::uint64_t from) {
-  hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
-    if (share == 0) return;
-    const hw::BankStep step{hw::BankAccess{static_cast<std::uint32_t>(bank), false}, std::nullopt};
-    const std::uint64_t to = service_.serve(from, step, share);
-    if (watched()) show_use(client, bank, share, from, to);
-    from = to;
-  });
-  return from;
+  const auto show = [&](std::size_t bank, std::uint64_t share, std::uint64_t begun,
+                        std::uint64_t ended) {
+    if (watched()) show_use(client, bank, share, begun, ended);
+  };
+  return hw::serve_words(service_, bank_bytes_, begin, end, words, from, show);
 }
 
 std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,

@@ -280,8 +280,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   StoredUse use;
   const bool observed = with_values && memory_.observer != nullptr;
-  // Rows that go through something, or are widened, are written as a whole when they leave it.
-  const bool as_it_arrives = !to_accumulator && !passes && !load.window;
+  const bool as_it_arrives = hw::is_written_by_request(load, to_accumulator);
   const OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (passes) {

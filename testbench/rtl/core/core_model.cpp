@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hw/array/sum_ports.h"
+#include "hw/core/fold_command.h"
 #include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
@@ -20,23 +21,6 @@
 
 namespace systole::testbench {
 namespace {
-
-hw::FoldCommand fold_command(const hw::cmd::Matmul& matmul, std::uint64_t started) {
-  hw::FoldCommand command;
-  command.started = started;
-  command.m = matmul.m;
-  command.n = matmul.n;
-  command.k = matmul.k;
-  command.a = matmul.a.address;
-  command.a_pitch = matmul.a.pitch;
-  command.b = matmul.b.address;
-  command.b_pitch = matmul.b.pitch;
-  command.c = matmul.c.address;
-  command.c_pitch = matmul.c.pitch;
-  command.accumulate = matmul.accumulate;
-  command.b_transposed = matmul.b_transposed;
-  return command;
-}
 
 /// Whether a command writes main memory where it reads it.
 bool rereads(const std::vector<hw::Range>& ranges) {
@@ -185,7 +169,7 @@ class CorePasses {
     for (std::size_t i = 0; i < last.run.commands.size(); ++i) {
       const auto* const matmul = test_.program.commands[i].as<hw::cmd::Matmul>();
       if (matmul == nullptr) continue;
-      commands.push_back(fold_command(*matmul, last.run.commands[i].started));
+      commands.push_back(hw::fold_command(*matmul, last.run.commands[i].started));
     }
     return hw::fold_times(
         array_, commands,

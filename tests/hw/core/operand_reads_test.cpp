@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "hw/array/fold_stream.h"
 #include "hw/core/bank_words.h"
+#include "hw/core/fold_command.h"
 
 namespace systole::hw {
 namespace {
@@ -80,19 +80,6 @@ ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
   std::sort(test.others.begin(), test.others.end(),
             [](const OtherWords& a, const OtherWords& b) { return a.from < b.from; });
   return test;
-}
-
-FoldCommand fold_command(const cmd::Matmul& matmul, std::uint64_t started) {
-  FoldCommand command;
-  command.started = started;
-  command.m = matmul.m;
-  command.n = matmul.n;
-  command.k = matmul.k;
-  command.a = matmul.a.address;
-  command.a_pitch = matmul.a.pitch;
-  command.b = matmul.b.address;
-  command.b_pitch = matmul.b.pitch;
-  return command;
 }
 
 /// The contract that the RTL of the matmul unit meets (rtl/core/systole_matmul_unit.sv), row by
