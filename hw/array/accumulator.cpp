@@ -41,7 +41,7 @@ void write_accumulator_row(std::int32_t* sums, const std::int32_t* values, std::
 AccumulatorBanks accumulator_banks(const Machine& machine) {
   const std::uint64_t row_bytes = std::uint64_t{machine.array.cols} * sizeof(std::int32_t);
   return {machine.accumulator.banks, machine.accumulator.ports,
-          std::uint64_t{machine.accumulator.kib} * 1024 / machine.accumulator.banks / row_bytes};
+          machine.accumulator.bank_bytes() / row_bytes};
 }
 
 AccumulatorCycles accumulator_cycles(const AccumulatorBanks& banks, const AccumulatorRows& writes,

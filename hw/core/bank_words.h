@@ -110,17 +110,19 @@ struct AccumulatorSpan {
   return !to_accumulator && !load.pre && !load.packed() && !load.window;
 }
 
-/// Accesses of a load for bytes that arrive together: a port is wide enough for a beat of the bus.
-[[nodiscard]] inline std::uint64_t load_accesses(std::uint64_t bytes, std::uint64_t beat_bytes) {
-  return (bytes + beat_bytes - 1) / beat_bytes;
-}
-
 /// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes.
 [[nodiscard]] inline std::uint32_t scratchpad_word_bytes(const Machine& machine) {
   return machine.array.rows;
 }
 [[nodiscard]] inline std::uint32_t accumulator_word_bytes(const Machine& machine) {
   return machine.array.cols * 4;
+}
+
+/// Bytes of a request that a load writes into the scratchpad in one access: beats that are narrower
+/// than a word are gathered in a register first (as Gemmini's BeatMerger does), and a port is wide
+/// enough for a beat that is wider.
+[[nodiscard]] inline std::uint32_t load_access_bytes(const Machine& machine) {
+  return std::max(machine.bus.width_bytes, scratchpad_word_bytes(machine));
 }
 
 }  // namespace systole::hw

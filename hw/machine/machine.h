@@ -106,6 +106,10 @@ struct Machine {
     std::uint32_t banks;
     std::uint32_t ports;
     Protection protection = Protection::kNone;
+
+    [[nodiscard]] constexpr std::uint64_t bank_bytes() const {
+      return std::uint64_t{kib} * 1024 / banks;
+    }
   };
   Sram scratchpad{256, 4, 1};
   Sram accumulator{64, 2, 2};

@@ -13,6 +13,7 @@
 #include "hw/core/bank_words.h"
 #include "mapper/choose/tiling_trials.h"
 #include "mapper/tile/stream_plan.h"
+#include "mapper/tile/tiling_cost.h"
 
 namespace systole::mapper {
 namespace {
@@ -37,74 +38,6 @@ std::vector<Tiling> tilings_of(const std::vector<TiledGroup>& groups) {
 
 void set_tilings(std::vector<TiledGroup>& groups, const std::vector<Tiling>& tilings) {
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].tiling = tilings[i];
-}
-
-/// Words at each bank of the scratchpad.
-class BankDemand {
- public:
-  explicit BankDemand(const hw::Machine& machine)
-      : bank_bytes_(machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks),
-        words_(machine.scratchpad.banks, 0) {}
-
-  void add(std::uint64_t begin, std::uint64_t bytes, std::uint64_t words) {
-    hw::for_each_bank(bank_bytes_, begin, begin + bytes, words,
-                      [&](std::size_t bank, std::uint64_t share) {
-                        if (bank < words_.size()) words_[bank] += share;
-                      });
-  }
-  /// Equal shares for the slots of an operand.
-  void add(TileRing ring, std::uint64_t bytes, std::uint64_t words) {
-    for (std::uint32_t slot = 0; slot < ring.size(); ++slot) {
-      add(ring.take({0, slot}).address, bytes, words / ring.size());
-    }
-  }
-  [[nodiscard]] std::uint64_t most() const {
-    return *std::max_element(words_.begin(), words_.end());
-  }
-
- private:
-  std::uint64_t bank_bytes_;
-  std::vector<std::uint64_t> words_;
-};
-
-/// Cycles by which the most wanted bank of the scratchpad exceeds the array's: what a group's
-/// products read there and what its loads and results write, shared by the slots of each operand.
-/// The group is one that runs alone.
-std::uint64_t bank_excess(const TiledGroup& group, const EmitTarget& to) {
-  const TilingProblem& problem = group.problem;
-  const Tiling& t = group.tiling;
-  if (problem.k == 0) return 0;
-  const hw::Machine& machine = to.machine;
-  const Group& of = *group.group;
-  const StreamPlan plan = stream_plan(machine, problem, t);
-  const StreamRings rings =
-      place_slots(plan, machine, {group.share.stream_begin, group.share.stream_end}, t.spread,
-                  to.is_after(of.a, group.share), {});
-  const std::uint64_t m_tiles = ceil_div(problem.m, t.m), k_tiles = ceil_div(problem.k, t.k);
-  const std::uint64_t n_tiles = ceil_div(problem.n, t.c_cols) * ceil_div(t.c_cols, t.n);
-  const hw::ArrayReads reads = hw::array_reads(machine.array, t.m, t.n, t.k, problem.int4);
-  const std::uint64_t times = m_tiles * n_tiles * k_tiles;
-  const std::uint64_t word = hw::scratchpad_word_bytes(machine);
-  BankDemand demand(machine);
-  const auto add = [&](const TileRing& ring, std::uint64_t slot_bytes, const model::View& view,
-                       std::uint64_t read, std::uint64_t loaded) {
-    if (ring.size() != 0) return demand.add(ring, slot_bytes, read + loaded);
-    const Location& where = to.location(view);
-    demand.add(where.address, std::uint64_t{view.rows} * where.pitch, read);
-  };
-  add(rings.a, plan.a.bytes, of.a, times * reads.a,
-      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{problem.a_cols(t.k)}, word),
-                   t.a_loads));
-  add(rings.b, plan.b.bytes, of.matmul()->b, times * reads.b,
-      times_loaded(ceil_div(std::uint64_t{problem.b_rows(problem.k)} * problem.n, word),
-                   t.b_loads));
-  if (problem.out_on_chip) {
-    const Location& out = to.location(of.out);
-    demand.add(out.address, std::uint64_t{of.out.rows} * out.pitch,
-               problem.m * ceil_div(problem.result_bytes(problem.n), word));
-  }
-  const std::uint64_t cycles = demand.most() / machine.scratchpad.ports;
-  return cycles - std::min(cycles, t.compute_cycles);
 }
 
 }  // namespace
@@ -133,7 +66,7 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       const TiledPipeline* const following = after.groups.empty() ? nullptr : &after;
       TilingTrials trials(*now.pipeline, following, emitter, replay, spare_, scratch_);
       if (found == found_.end()) {
-        std::vector<Tilings> best = improve(now, trials, emitter, replay);
+        std::vector<Tilings> best = improve(now, trials, replay);
         if (!searches_all_) found_.emplace(keys, std::move(best));
       } else {
         take_best(now.groups, found->second, trials);
@@ -211,7 +144,7 @@ std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<Tiled
 }
 
 std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone,
-                                             const EmitTarget& to) {
+                                             const TilingTrials& trials) {
   std::vector<Tiling> all = tiler_.candidates(group.problem, group.group->name);
   if (!alone || machine_.mapper.strategy != hw::MappingStrategy::kCost) return all;
   TiledGroup one = group;
@@ -224,7 +157,7 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   for (std::size_t i = 0; i < all.size(); ++i) {
     one.tiling = all[i];
-    order.emplace_back(all[i].cycles + bank_excess(one, to), i);
+    order.emplace_back(trials.expected_by_sample(one), i);
   }
   std::sort(order.begin(), order.end());
   std::vector<Tiling> sorted;
@@ -234,13 +167,12 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
 }
 
 std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, TilingTrials& trials,
-                                                         const Emitter& emitter,
                                                          const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
   std::vector<Tilings> found_best;
   if (pipeline.is_single()) {
-    groups[0].tiling = candidates(groups[0], true, emitter.target()).front();
+    groups[0].tiling = candidates(groups[0], true, trials).front();
   }
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
@@ -286,8 +218,7 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Til
         found_best.push_back(tilings_of(groups));
       }
     };
-    std::vector<Tiling> candidates =
-        this->candidates(groups[i], pipeline.is_single(), emitter.target());
+    std::vector<Tiling> candidates = this->candidates(groups[i], pipeline.is_single(), trials);
     if (!pipeline.is_single() && candidates.size() > kInPipelines) candidates.resize(kInPipelines);
     // More bytes cost energy: they have to save time that is worth it.
     for (const Tiling& candidate : candidates) {
@@ -296,6 +227,9 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Til
     Tiling other = chosen;
     other.spread = !other.spread;
     consider(other, false);
+    other = chosen;
+    other.banks_apart = !other.banks_apart;
+    if (TilingCost(machine_, groups[i].problem).evaluate_if_fits(other)) consider(other, false);
     // The same tiles may leave as a whole, and others in parts.
     other = chosen;
     other.in_parts = !other.in_parts && groups[i].problem.may_leave_in_parts(other);

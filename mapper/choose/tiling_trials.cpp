@@ -8,6 +8,9 @@
 namespace systole::mapper {
 namespace {
 
+/// Commands of a sample. What the first of them take is not its pace: the array waits for the first
+/// tiles, and what stays comes in.
+constexpr std::size_t kSampled = 512, kFirst = 128;
 /// Groups that a pipeline is judged by: those after them repeat them.
 constexpr std::size_t kJudged = 6;
 /// After so many commands a trial that is already too late is given up.
@@ -156,6 +159,32 @@ std::optional<std::uint64_t> TilingTrials::end(const std::vector<TiledGroup>& gr
   }
   replayed_ += kAtOnce * known->chunks_until(limit);
   return known->end < limit ? std::optional(known->end) : std::nullopt;
+}
+
+std::uint64_t TilingTrials::expected_by_sample(const TiledGroup& group) const {
+  hw::Program program;
+  ConstantImage constants(emitter_.target().constants.end(), false);
+  Emitter draft(emitter_, constants, program);
+  draft.emit(part_, {group}, kSampled);
+  scratch_ = replay_;
+  const std::size_t count = program.commands.size(), first = std::min(kFirst, count / 2);
+  const auto products = [&](std::size_t from, std::size_t to) {
+    double macs = 0;
+    for (std::size_t i = from; i < to; ++i) {
+      if (const auto* const matmul = program.commands[i].as<hw::cmd::Matmul>()) {
+        macs += static_cast<double>(matmul->m) * matmul->n * matmul->k;
+      }
+    }
+    return macs;
+  };
+  scratch_.run(program, 0, first);
+  const auto begun = static_cast<double>(scratch_.dispatch());
+  scratch_.run(program, first, count);
+  const auto ended = static_cast<double>(scratch_.dispatch());
+  const TilingProblem& problem = group.problem;
+  const double left = static_cast<double>(problem.m) * problem.n * problem.k - products(0, first);
+  const double pace = (ended - begun) / std::max(1.0, products(first, count));
+  return static_cast<std::uint64_t>(begun + pace * left) - replay_.dispatch();
 }
 
 void TilingTrials::run(const hw::Program& program, std::uint64_t limit, Trial& trial) {

@@ -31,6 +31,9 @@ class TilingTrials {
   /// Cycle in which all is done; nothing if that is not before `limit`, or too much to replay.
   [[nodiscard]] std::optional<std::uint64_t> end(const std::vector<TiledGroup>& groups,
                                                  std::uint64_t limit);
+  /// Cycles that the group of a pipeline of one is expected to take, by the pace of its first
+  /// commands.
+  [[nodiscard]] std::uint64_t expected_by_sample(const TiledGroup& group) const;
 
  private:
   /// Commands that were replayed.

@@ -70,7 +70,7 @@ Replay::Replay(const hw::Machine& machine, Service service)
       write_port_(machine.dma.outstanding_writes, true),
       read_port_(machine.dma.outstanding_reads, true),
       scratchpad_(machine.scratchpad.banks, machine.scratchpad.ports),
-      bank_bytes_(std::uint64_t{machine.scratchpad.kib} * 1024 / machine.scratchpad.banks),
+      bank_bytes_(machine.scratchpad.bank_bytes()),
       accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},

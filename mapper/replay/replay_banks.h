@@ -18,7 +18,7 @@ class ReplayBanks {
   ReplayBanks(const hw::Machine::Sram& sram, std::size_t kept)
       : ports_(sram.ports),
         banks_(sram.banks),
-        bank_bytes_(std::uint64_t{sram.kib} * 1024 / sram.banks),
+        bank_bytes_(sram.bank_bytes()),
         records_(kept) {}
 
   /// `words` accesses, spread over the addresses [begin, end) and the cycles [from, to).

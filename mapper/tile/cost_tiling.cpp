@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "base/round.h"
@@ -42,11 +44,12 @@ std::vector<std::uint32_t> cuts_of_k(std::uint32_t k, std::uint32_t unit, bool s
 /// Orders of the loops, operands that stay, room for results and for what comes in next: a bit
 /// each.
 constexpr unsigned kVariants = 64;
-constexpr unsigned kOrders = 3, kKOuter = 4, kAStays = 8, kBStays = 16, kFarAhead = 32;
+constexpr unsigned kMInside = 1, kOneResult = 2, kKOuter = 4, kAStays = 8, kBStays = 16,
+                   kFarAhead = 32;
 
 void set_variant(Tiling& t, unsigned variant) {
-  t.m_outer = (variant & 1U) == 0;
-  t.two_results = (variant & 2U) == 0;
+  t.m_outer = (variant & kMInside) == 0;
+  t.two_results = (variant & kOneResult) == 0;
   t.k_outer = (variant & kKOuter) != 0;
   t.a_stays = (variant & kAStays) != 0;
   t.b_stays = (variant & kBStays) != 0;
@@ -65,8 +68,8 @@ struct Variants {
 /// Of tiles of the size of `t`, in so many parts: each bit means something or not whatever the
 /// others are.
 Variants variants_of(Tiling t, std::uint32_t parts, const TilingCost& cost) {
-  unsigned bits = kOrders;
-  for (const unsigned bit : {kKOuter, kAStays, kBStays, kFarAhead}) {
+  unsigned bits = kOneResult;
+  for (const unsigned bit : {kMInside, kKOuter, kAStays, kBStays, kFarAhead}) {
     set_variant(t, bit);
     if (cost.is_distinct(t)) bits |= bit;
   }
@@ -80,6 +83,25 @@ Variants variants_of(Tiling t, std::uint32_t parts, const TilingCost& cost) {
   } while (variant != 0);
   return variants;
 }
+
+/// Variants of tiles of one size that differ in their commands: what may stay or come in early
+/// makes no difference where there is room for it anyway.
+class Different {
+ public:
+  /// False if another one gives the same commands.
+  bool add(const Tiling& t, const StreamPlan& plan) {
+    const Key key{t.m_outer, t.k_outer, t.two_results, t.b_stays, plan.a.count, plan.b.count};
+    const auto end = known_.begin() + count_;
+    if (std::find(known_.begin(), end, key) != end) return false;
+    known_[count_++] = key;
+    return true;
+  }
+
+ private:
+  using Key = std::tuple<bool, bool, bool, bool, std::uint64_t, std::uint64_t>;
+  std::array<Key, kVariants> known_;
+  std::size_t count_ = 0;
+};
 
 bool cheaper(const Tiling& a, const Tiling& b) {
   return a.cycles != b.cycles ? a.cycles < b.cycles : a.load_bytes < b.load_bytes;
@@ -178,9 +200,6 @@ class Few {
   std::vector<Tiling> few_;
 };
 
-/// So many banks of the scratchpad that each operand can have two.
-constexpr std::uint32_t kLeastBanks = 4;
-
 /// Whether both operands are loaded a whole number of times: nothing of a sweep is found on chip.
 bool is_whole(double a_loads, double b_loads) {
   return a_loads == std::floor(a_loads) && b_loads == std::floor(b_loads);
@@ -207,8 +226,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   const std::size_t most_shallow = is_gemmini ? 0 : wanted.shallow;
   Few shallow(most_shallow, &Tiling::cycles);
   // Where tiles come in beside those that the array reads, what loads less may cost more.
-  Few by_banks(is_gemmini || machine.scratchpad.banks < kLeastBanks ? 0 : wanted.by_banks,
-               &Tiling::cycles);
+  const bool wanted_banks = !is_gemmini && wanted.by_banks != 0;
+  Few by_banks(wanted_banks ? wanted.by_banks : 0, &Tiling::cycles);
   const auto banks_limit = [&] { return std::min(by_banks.limit(), best.worst()); };
   const std::uint32_t unit = problem.k == 0 ? 1 : k_unit(problem, machine);
   const auto k_cuts = cuts_of_k(problem.k, unit, most_shallow != 0);
@@ -250,6 +269,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               shape.cautious.least > cautious.limit()) {
             continue;
           }
+          Different different;
           for (const std::uint8_t variant : variants_of(t, parts, cost)) {
             set_variant(t, variant);
             if (problem.may_leave_in_parts(t) && shape.loading.least <= by_parts.limit()) {
@@ -264,20 +284,24 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               const bool fits = cost.evaluate_if_fits(swept, shape);
               if (fits && !is_whole(swept.a_loads, swept.b_loads)) by_sweeps.add(swept);
             }
-            const bool is_apart = shape.loading.least_of(t) <= banks_limit() &&
-                                  has_banks_apart(stream_plan(machine, problem, t), machine);
-            if (!is_apart && shape.loading.least_of(t) > best.limit(variant) &&
-                shape.cautious.least_of(t) > cautious.limit()) {
-              continue;
-            }
             const TilingCost::Least least = cost.least_of(t, shape);
-            const bool may_be_apart = is_apart && least.cycles <= banks_limit();
-            if (!may_be_apart && least.cycles > best.limit(variant) &&
-                least.cautious > cautious.limit()) {
-              continue;
+            const bool may_be_best =
+                least.cycles <= best.limit(variant) || least.cautious <= cautious.limit();
+            const bool may_be_apart = wanted_banks && least.cycles <= banks_limit();
+            if (!may_be_best && !may_be_apart) continue;
+            const std::optional<StreamPlan> plan = cost.plan(t);
+            if (!plan || !different.add(t, *plan)) continue;
+            if (may_be_apart) {
+              Tiling apart = t;
+              apart.banks_apart = true;
+              const std::optional<StreamPlan> own = cost.plan(apart);
+              if (own && has_banks_apart(*own, machine, problem)) {
+                cost.evaluate(apart, *own, shape);
+                by_banks.add(apart);
+              }
             }
-            if (!cost.evaluate_if_fits(t, shape)) continue;
-            if (may_be_apart) by_banks.add(t);
+            if (!may_be_best) continue;
+            cost.evaluate(t, *plan, shape);
             best.add(t, variant);
             cautious.add(t);
           }

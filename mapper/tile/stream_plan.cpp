@@ -60,11 +60,14 @@ std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, Span free, boo
   return low <= high ? std::optional(addresses) : std::nullopt;
 }
 
-/// More slots for an operand of `tiles` tiles, as far as there is room: loads run further ahead. Of
-/// `reused` tiles that are multiplied several times in turn, the next as many can come in.
-void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t reused, std::uint64_t room,
-            const StreamPlan& plan) {
-  const std::uint64_t most = std::min(tiles, std::max<std::uint64_t>(4, 2 * reused));
+/// Slots that an operand of `tiles` tiles can use: loads run further ahead. Of `reused` tiles that
+/// are multiplied several times in turn, the next as many can come in.
+std::uint64_t most_slots(std::uint64_t tiles, std::uint64_t reused) {
+  return std::min(tiles, std::max<std::uint64_t>(4, 2 * reused));
+}
+
+/// More slots for an operand, as far as there is room.
+void deepen(Slots& slots, std::uint64_t most, std::uint64_t room, const StreamPlan& plan) {
   const std::uint64_t taken = plan.bytes();
   if (slots.count == 0 || slots.count >= most || taken >= room) return;
   slots.count += std::min(most - slots.count, (room - taken) / slots.bytes);
@@ -77,17 +80,45 @@ bool fits_in_banks(const Slots& slots, std::uint64_t banks, std::uint64_t bank_b
   return slots.count == 0 || room / slots.bytes * banks >= slots.count;
 }
 
-/// Slots in turn in `banks` banks from `first` on, after `offset` bytes of each; nothing if there
-/// is no room.
-std::optional<Addresses> in_banks(const Slots& slots, std::uint64_t first, std::uint64_t banks,
-                                  std::uint64_t bank_bytes, std::uint64_t offset) {
-  if (!fits_in_banks(slots, banks, bank_bytes, offset)) return std::nullopt;
+/// Slots in turn in `banks` banks from `first` on, after `offset` bytes of each, which they fit.
+Addresses in_banks(const Slots& slots, std::uint64_t first, std::uint64_t banks,
+                   std::uint64_t bank_bytes, std::uint64_t offset) {
   Addresses addresses;
   addresses.reserve(slots.count);
   for (std::uint64_t i = 0; i < slots.count; ++i) {
     addresses.push_back(first + i % banks * bank_bytes + offset + i / banks * slots.bytes);
   }
   return addresses;
+}
+
+/// Bytes of each bank before the slots of the first operand: what is small comes there, unless it
+/// has room before the banks.
+std::uint64_t offset_in_banks(const StreamPlan& plan, std::uint64_t before) {
+  const std::uint64_t small = plan.parameters.all() + plan.pre.all();
+  return small <= before ? 0 : small;
+}
+
+/// How many of the banks A has of its own, so that every tile is in one bank, and none of B in one
+/// of A's: half of them if that will do, else as near to it as there is room; nothing if there is
+/// none.
+std::optional<std::uint64_t> banks_of_a(const StreamPlan& plan, std::uint64_t banks,
+                                        std::uint64_t bank_bytes, std::uint64_t offset) {
+  const auto fit = [&](std::uint64_t of_a) {
+    return fits_in_banks(plan.a, of_a, bank_bytes, offset) &&
+           fits_in_banks(plan.b, banks - of_a, bank_bytes, of_a == 0 ? offset : 0);
+  };
+  if (banks == 0 || offset > bank_bytes) return std::nullopt;
+  if (plan.a.count == 0 || plan.b.count == 0) {
+    const std::uint64_t of_a = plan.a.count == 0 ? 0 : banks;
+    return fit(of_a) ? std::optional(of_a) : std::nullopt;
+  }
+  const std::uint64_t half = banks / 2;
+  for (std::uint64_t from_half = 0; from_half <= half; ++from_half) {
+    for (const std::uint64_t of_a : {half - from_half, half + from_half}) {
+      if (of_a != 0 && of_a < banks && fit(of_a)) return of_a;
+    }
+  }
+  return std::nullopt;
 }
 
 /// Every operand in banks of its own, its tiles in turn in all of them; nothing if there is no
@@ -98,24 +129,16 @@ std::optional<SlotAddresses> addresses_by_bank(const StreamPlan& plan, std::uint
   const std::uint64_t first = round_up(begin, bank_bytes);
   if (first >= end) return std::nullopt;
   const std::uint64_t banks = (end - first) / bank_bytes;
-  const bool both = plan.a.count != 0 && plan.b.count != 0;
-  const std::uint64_t a_banks = plan.a.count == 0 ? 0 : both ? banks / 2 : banks;
-  if (both && a_banks == 0) return std::nullopt;
-  // Parameters before the first whole bank, or at the begin of the banks.
+  const std::uint64_t offset = offset_in_banks(plan, first - begin);
+  const std::optional<std::uint64_t> of_a = banks_of_a(plan, banks, bank_bytes, offset);
+  if (!of_a) return std::nullopt;
   SlotAddresses addresses;
-  const std::uint64_t small = plan.parameters.all() + plan.pre.all();
-  const bool before = small <= first - begin;
-  std::uint64_t at = before ? begin : first;
+  std::uint64_t at = offset == 0 ? begin : first;
   addresses.parameters = upwards(plan.parameters, at, alignment);
   addresses.pre = upwards(plan.pre, at, alignment);
-  const std::uint64_t offset = before ? 0 : small;
-  if (offset > bank_bytes) return std::nullopt;
-  const auto a = in_banks(plan.a, first, a_banks, bank_bytes, offset);
-  const auto b = in_banks(plan.b, first + a_banks * bank_bytes, banks - a_banks, bank_bytes,
-                          a_banks == 0 ? offset : 0);
-  if (!a || !b) return std::nullopt;
-  addresses.a = *a;
-  addresses.b = *b;
+  addresses.a = in_banks(plan.a, first, *of_a, bank_bytes, offset);
+  addresses.b = in_banks(plan.b, first + *of_a * bank_bytes, banks - *of_a, bank_bytes,
+                         *of_a == 0 ? offset : 0);
   return addresses;
 }
 
@@ -186,20 +209,32 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
         std::max(depth * operand_pitch(t.n, array.cols), t.n * operand_pitch(depth, array.rows));
     plan.b = slots(bytes, n_tiles * k_tiles, t.b_stays);
   }
-  if (t.double_buffered) {
-    const std::uint64_t a_reused = t.far_ahead && t.m_outer ? k_tiles : 0;
-    const std::uint64_t b_reused = t.far_ahead && !t.m_outer ? k_tiles : 0;
-    if (!t.b_stays) deepen(plan.b, n_tiles * k_tiles, b_reused, problem.stream_bytes, plan);
-    if (!t.a_stays) deepen(plan.a, m_tiles * k_tiles, a_reused, problem.stream_bytes, plan);
+  if (!t.double_buffered) return plan;
+  const std::uint64_t most_a =
+      t.a_stays ? 0 : most_slots(m_tiles * k_tiles, t.far_ahead && t.m_outer ? k_tiles : 0);
+  const std::uint64_t most_b =
+      t.b_stays ? 0 : most_slots(n_tiles * k_tiles, t.far_ahead && !t.m_outer ? k_tiles : 0);
+  if (!t.banks_apart) {
+    deepen(plan.b, most_b, problem.stream_bytes, plan);
+    deepen(plan.a, most_a, problem.stream_bytes, plan);
+    return plan;
+  }
+  for (const auto& [operand, most] : {std::pair{&plan.b, most_b}, {&plan.a, most_a}}) {
+    while (operand->count != 0 && operand->count < most) {
+      ++operand->count;
+      if (plan.bytes() <= problem.stream_bytes && has_banks_apart(plan, machine, problem)) continue;
+      --operand->count;
+      break;
+    }
   }
   return plan;
 }
 
-bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine) {
-  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
-  const bool both = plan.a.count != 0 && plan.b.count != 0;
-  const std::uint64_t banks = machine.scratchpad.banks / (both ? 2 : 1);
-  return fits_in_banks(plan.a, banks, bank, 0) && fits_in_banks(plan.b, banks, bank, 0);
+bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine,
+                     const TilingProblem& problem) {
+  return banks_of_a(plan, problem.free_banks, machine.scratchpad.bank_bytes(),
+                    offset_in_banks(plan, problem.before_banks))
+      .has_value();
 }
 
 TileRing::TileRing(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes,
@@ -233,7 +268,7 @@ TileRing::Place TileRing::take(Tile tile) {
 StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, Span free, bool spread,
                         bool b_first, const std::vector<Span>& busy) {
   const std::uint64_t alignment = slot_alignment(machine);
-  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
+  const std::uint64_t bank = machine.scratchpad.bank_bytes();
   std::optional<SlotAddresses> at;
   if (spread) at = addresses_spread(plan, free.begin, free.end, alignment, bank);
   if (!at) at = addresses_by_bank(plan, free.begin, free.end, alignment, bank);

@@ -17,8 +17,9 @@ struct Slots {
   [[nodiscard]] std::uint64_t all() const { return count * bytes; }
 };
 
-/// Two slots per operand, so that a tile comes in while another is in use; one if there is but one
-/// tile, or without double buffers; all tiles of an operand that stays.
+/// Two slots per operand, so that a tile comes in while another is in use, and more where there is
+/// room (with `banks_apart`, in banks of their own); one if there is but one tile, or without
+/// double buffers; all tiles of an operand that stays.
 struct StreamPlan {
   Slots a, b;
   Slots parameters;  ///< of the chain after the anchor
@@ -30,9 +31,10 @@ struct StreamPlan {
 [[nodiscard]] StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
                                      const Tiling& tiling);
 
-/// Whether each operand can have half of all banks, or all if it is alone, with every tile in one:
-/// so that place_slots() lets no tile come in where the array reads, in an empty scratchpad.
-[[nodiscard]] bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine);
+/// Whether each operand has banks of its own among those that the problem's share holds whole, with
+/// every tile in one of them: so that place_slots() lets no tile come in where the array reads.
+[[nodiscard]] bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine,
+                                   const TilingProblem& problem);
 
 /// Slots in the scratchpad, the least recently used tile the first to be overwritten.
 class TileRing {

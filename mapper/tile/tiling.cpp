@@ -49,8 +49,8 @@ std::uint32_t tensor_bytes(const BoundChain& chain) {
 bool same_tiles(const Tiling& a, const Tiling& b) {
   const auto all = [](const Tiling& t) {
     return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
-                           t.double_buffered, t.two_results, t.far_ahead, t.spread, t.in_parts,
-                           t.back_and_forth);
+                           t.double_buffered, t.two_results, t.far_ahead, t.spread, t.banks_apart,
+                           t.in_parts, t.back_and_forth);
   };
   return all(a) == all(b);
 }
@@ -123,6 +123,12 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.postop_interval = std::max(problem.postop_interval, interval);
   }
   problem.stream_bytes = share.stream_end - share.stream_begin;
+  const std::uint64_t bank = machine.scratchpad.bank_bytes();
+  const std::uint64_t first_bank = round_up(share.stream_begin, bank);
+  if (first_bank < share.stream_end) {
+    problem.before_banks = first_bank - share.stream_begin;
+    problem.free_banks = (share.stream_end - first_bank) / bank;
+  }
   problem.sums = share.sums_end - share.sums_begin;
   problem.in_turns = share.in_turns;
   problem.row_tile = share.row_tile;

@@ -37,8 +37,9 @@ struct Tiling {
   /// Every sweep through the tiles along k begins with those that the last one ended with, which
   /// may still be on chip.
   bool back_and_forth = false;
-  bool far_ahead = false;  ///< of tiles that are used in turn, the next as many may come in
-  bool spread = false;     ///< tiles of each operand go round all banks of the scratchpad
+  bool far_ahead = false;    ///< of tiles that are used in turn, the next as many may come in
+  bool spread = false;       ///< tiles of each operand go round all banks of the scratchpad
+  bool banks_apart = false;  ///< no more slots than each operand has in banks of its own
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t cautious_cycles = 0;  ///< if half as many reads in flight did their work
@@ -77,6 +78,8 @@ struct TilingProblem {
   std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
   std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
+  std::uint64_t free_banks = 0;       ///< of the scratchpad, all of which streaming tiles may take
+  std::uint64_t before_banks = 0;     ///< bytes of that room before the first of these
   std::uint64_t sums = 0;             ///< room for a C tile in each half of the accumulator
   bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
   std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
@@ -99,9 +102,9 @@ struct TilingProblem {
     return std::make_tuple(
         m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
         b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
-        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, window,
-        window_run, b_format, int4.a, int4.b, out_int4, ahead_bytes);
+        stream_bytes, free_banks, before_banks, in_bytes, stages, postop_passes, a_bytes, pre_words,
+        pre_stages, pre_fill, pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
+        by_rows, window, window_run, b_format, int4.a, int4.b, out_int4, ahead_bytes);
   }
   [[nodiscard]] bool b_packed() const { return b_format != hw::WeightFormat::kInt8; }
   /// Columns of A and rows of B on chip, of so many of k.
@@ -143,7 +146,7 @@ struct Wanted {
   std::size_t by_parts = 3;   ///< and by cycles, whose results leave in parts
   std::size_t by_sweeps = 2;  ///< and by cycles, whose sweeps go back and forth and load less
   std::size_t shallow = 3;    ///< and by cycles, less deep than the array and load less
-  std::size_t by_banks = 3;   ///< and by cycles, whose tiles have banks of their own
+  std::size_t by_banks = 6;   ///< and by cycles, whose tiles have banks of their own
 };
 inline constexpr Wanted kBestAlone{1, 0, 0, 0, 0, 0};
 

@@ -61,8 +61,11 @@ bool TilingCost::may_fit_twice(const Tiling& t) const {
 std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
   if (!is_distinct(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
   if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return std::nullopt;
-  const std::uint64_t sums = problem_.sums * (t.two_results ? 1 : 2);
-  if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return std::nullopt;
+  const std::uint64_t tile = t.m * round_up(t.c_cols, machine_.array.cols);
+  if (tile > problem_.sums * (t.two_results ? 1 : 2)) return std::nullopt;
+  // Where there is room for two results, one as a whole only makes the array wait.
+  const bool in_turn = t.double_buffered && !t.two_results && !t.in_parts;
+  if (in_turn && !problem_.in_turns && tile <= problem_.sums) return std::nullopt;
   StreamPlan plan = stream_plan(machine_, problem_, t);
   if (plan.bytes() > problem_.stream_bytes) return std::nullopt;
   return plan;
@@ -83,6 +86,8 @@ bool TilingCost::is_distinct(const Tiling& t) const {
   if ((stays || t.k_outer) && problem_.k == 0) return false;
   if (!t.double_buffered && (stays || t.two_results)) return false;
   if (t.k_outer && (t.n == t.c_cols || t.k >= problem_.k)) return false;
+  // Of one row tile, or of whole rows, the order of the two outer loops is no choice.
+  if (!t.m_outer && (t.m >= problem_.m || t.c_cols >= problem_.n)) return false;
   if (t.far_ahead && (problem_.k == 0 || !t.double_buffered || 2 * t.k >= problem_.k)) return false;
   // Parameters of stages come in with their tiles of A.
   if (t.a_stays && (problem_.a_on_chip || problem_.pre_stages != 0 || t.n >= problem_.n)) {

@@ -55,6 +55,9 @@ class TilingCost {
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   /// The same as without its shape, of a tiling that may_fit().
   [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
+  /// What it does in two steps. Nothing if a tiling that may_fit() does not fit.
+  [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
+  void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;
   /// Cycles that a variant takes at least, by what it loads again for want of room, with all and
   /// with half of the reads in flight.
   struct Least {
@@ -68,9 +71,6 @@ class TilingCost {
   /// Cycles of the array for a command.
   [[nodiscard]] std::uint64_t product_cycles(std::uint64_t m, std::uint64_t n,
                                              std::uint64_t k) const;
-  /// Nothing if a tiling that may_fit() does not fit.
-  [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
-  void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;
   [[nodiscard]] Loading loading(const Tiling& t, const Shape& shape, const DmaRate& rate) const;
   /// Of variants that load so much, in two results or in one.
   [[nodiscard]] double least_cycles(const Shape& shape, double memory, bool one_result) const;

@@ -9,7 +9,7 @@ namespace systole::tlm_model {
 BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
     : params_(params),
       word_bytes_(word_bytes),
-      bank_bytes_(std::uint64_t{params.kib} * 1024 / params.banks),
+      bank_bytes_(params.bank_bytes()),
       bytes_(std::size_t{params.kib} * 1024),
       uses_(params.banks),
       service_(params.banks, params.ports) {}

@@ -21,6 +21,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       dma(make_dma("dma", machine, DmaUse::kLoad)),
       functional_(functional),
       beat_bytes_(machine.bus.width_bytes),
+      access_bytes_(hw::load_access_bytes(machine)),
       expander_lanes_(machine.dma.expander_lanes),
       memory_(memory),
       pipeline_(std::max(machine.preop.lanes, 1U)) {}
@@ -313,7 +314,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
     if (as_it_arrives) {
       const std::uint64_t at = first + arrival.row * pitch + arrived_bytes;
-      const std::uint64_t accesses = hw::load_accesses(arrival.bytes, beat_bytes_);
+      const std::uint64_t accesses = ceil_div(arrival.bytes, std::uint64_t{access_bytes_});
       (void)sram.serve(BankedSram::Client::kLoad, at, at + arrival.bytes, accesses,
                        arrival.cycle - std::min(arrival.cycle, accesses));
       moved += sram.count(round_up(arrival.bytes, std::uint64_t{sram.word_bytes()}));

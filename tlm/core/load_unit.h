@@ -63,6 +63,7 @@ class LoadUnit final : public ExecutionUnit {
 
   const bool functional_;
   const std::uint32_t beat_bytes_;
+  const std::uint32_t access_bytes_;  ///< of a request, into the scratchpad
   const std::uint32_t expander_lanes_;
   LocalMemory& memory_;
   hw::PostopModel pipeline_;           ///< unused without lanes

@@ -28,7 +28,7 @@ struct ReadsCase {
 };
 
 std::uint64_t bank_bytes(const Machine& machine) {
-  return std::uint64_t{machine.scratchpad.kib} * 1024 / machine.scratchpad.banks;
+  return machine.scratchpad.bank_bytes();
 }
 
 void add_words(BankService& banks, const OtherWords& words, std::uint64_t shift = 0) {
