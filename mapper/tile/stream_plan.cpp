@@ -98,25 +98,29 @@ std::uint64_t offset_in_banks(const StreamPlan& plan, std::uint64_t before) {
   return small <= before ? 0 : small;
 }
 
+/// Banks that an operand needs for a tile to come in beside the one that the array reads.
+std::uint64_t banks_beside(const Slots& slots) { return std::min<std::uint64_t>(slots.count, 2); }
+
 /// How many of the banks A has of its own, so that every tile is in one bank, and none of B in one
 /// of A's: half of them if that will do, else as near to it as there is room; nothing if there is
-/// none.
+/// none. Where there are enough banks each operand has two, and no tile comes in where the array
+/// reads.
 std::optional<std::uint64_t> banks_of_a(const StreamPlan& plan, std::uint64_t banks,
                                         std::uint64_t bank_bytes, std::uint64_t offset) {
+  if (banks == 0 || offset > bank_bytes) return std::nullopt;
+  const bool enough = banks >= banks_beside(plan.a) + banks_beside(plan.b);
+  const std::uint64_t of_any = plan.a.count == 0 || plan.b.count == 0 ? 0 : 1;
+  const std::uint64_t least_a = enough ? banks_beside(plan.a) : of_any;
+  const std::uint64_t least_b = enough ? banks_beside(plan.b) : of_any;
   const auto fit = [&](std::uint64_t of_a) {
-    return fits_in_banks(plan.a, of_a, bank_bytes, offset) &&
+    return of_a >= least_a && of_a + least_b <= banks &&
+           fits_in_banks(plan.a, of_a, bank_bytes, offset) &&
            fits_in_banks(plan.b, banks - of_a, bank_bytes, of_a == 0 ? offset : 0);
   };
-  if (banks == 0 || offset > bank_bytes) return std::nullopt;
-  if (plan.a.count == 0 || plan.b.count == 0) {
-    const std::uint64_t of_a = plan.a.count == 0 ? 0 : banks;
-    return fit(of_a) ? std::optional(of_a) : std::nullopt;
-  }
-  const std::uint64_t half = banks / 2;
-  for (std::uint64_t from_half = 0; from_half <= half; ++from_half) {
-    for (const std::uint64_t of_a : {half - from_half, half + from_half}) {
-      if (of_a != 0 && of_a < banks && fit(of_a)) return of_a;
-    }
+  const std::uint64_t first = plan.a.count == 0 ? 0 : plan.b.count == 0 ? banks : banks / 2;
+  for (std::uint64_t further = 0; further <= banks; ++further) {
+    if (further <= first && fit(first - further)) return first - further;
+    if (first + further <= banks && fit(first + further)) return first + further;
   }
   return std::nullopt;
 }

@@ -32,7 +32,8 @@ struct StreamPlan {
                                      const Tiling& tiling);
 
 /// Whether each operand has banks of its own among those that the problem's share holds whole, with
-/// every tile in one of them: so that place_slots() lets no tile come in where the array reads.
+/// every tile in one of them, and two of them where there are enough: so that place_slots() lets no
+/// tile come in where the array reads.
 [[nodiscard]] bool has_banks_apart(const StreamPlan& plan, const hw::Machine& machine,
                                    const TilingProblem& problem);
 

@@ -160,7 +160,7 @@ TEST_F(CoresMesh, HardlyEverGetsFasterBySlowerLinks) {
         for (hw::CoreSite& core : plan.system.cores) core.machine.noc.*key = value;
         const double seconds = time_of(plan, workload).seconds;
         if (slowest != 0) worst = std::max(worst, 1 - seconds / slowest);
-        EXPECT_GE(seconds, 0.90 * slowest) << value;
+        EXPECT_GE(seconds, 0.91 * slowest) << value;
         slowest = std::max(slowest, seconds);
       }
     };
@@ -191,7 +191,7 @@ TEST_F(CoresMesh, IsExpectedByTheMapperAsWellAsABus) {
         const double now = off();
         // By narrow links data come one by one, and rarer than the replay has it: the array waits
         // for fewer of them at its banks.
-        EXPECT_LT(now, width == 4 ? 0.1 : 0.06) << hop << ' ' << side << ' ' << width;
+        EXPECT_LT(now, width == 4 ? 0.08 : 0.06) << hop << ' ' << side << ' ' << width;
         of_mesh += now;
         ++count;
       }
@@ -199,7 +199,7 @@ TEST_F(CoresMesh, IsExpectedByTheMapperAsWellAsABus) {
   }
   RecordProperty("bus", std::to_string(of_bus / count));
   RecordProperty("mesh", std::to_string(of_mesh / count));
-  EXPECT_LT(of_mesh / count, 0.05);
+  EXPECT_LT(of_mesh / count, 0.035);
 }
 
 }  // namespace

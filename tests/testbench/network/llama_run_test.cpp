@@ -147,8 +147,7 @@ TEST(SeededRun, WeightsOfFourBitsAreInt4WhereMultipliersSplit) {
     EXPECT_EQ(four["blocks"]["array"]["counters"]["macs"],
               eight["blocks"]["array"]["counters"]["macs"]);
     EXPECT_LT(four["dram_read_bytes"], eight["dram_read_bytes"]);
-    // The vocabulary, of 8 bits, is nearly all of the first network.
-    EXPECT_LT(four["cycles_total"].get<double>(), 1.001 * eight["cycles_total"].get<double>());
+    EXPECT_LT(four["cycles_total"], eight["cycles_total"]);
   }
 }
 

@@ -86,7 +86,7 @@ TEST_F(RtlWaveTest, TheArraysProductsHaveTheCyclesOfTheirCommands) {
       EXPECT_LE(begin, (command.started + vit.machine.array.rows) * period);
       exact += begin == command.started * period ? 1 : 0;
     }
-    EXPECT_GT(exact, begins.size() / 4);
+    EXPECT_GT(exact, begins.size() / 3);
     const std::vector<std::uint64_t> streams =
         rises(run.vcd, port_of("systolic_array", "act_valid_i"));
     EXPECT_GE(streams.size(), begins.size());
@@ -112,7 +112,7 @@ TEST_F(RtlWaveTest, TheArraysProductsHaveTheCyclesOfTheirCommands) {
       EXPECT_LE(last, leaves);
       exact += last == leaves ? 1 : 0;
     }
-    EXPECT_GT(exact, begins.size() / 4);
+    EXPECT_GT(exact, begins.size() * 3 / 10);
   }
 }
 
