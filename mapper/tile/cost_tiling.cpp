@@ -166,10 +166,11 @@ class Best {
   std::array<std::vector<Tiling>, kVariants> best_;
 };
 
-/// The cheapest tilings by some cycles.
+/// The cheapest tilings by some cycles; of each width only the cheapest one, if they are to differ.
 class Few {
  public:
-  Few(std::size_t most, std::uint64_t Tiling::*cycles) : most_(most), cycles_(cycles) {}
+  Few(std::size_t most, std::uint64_t Tiling::*cycles, bool differ = false)
+      : most_(most), cycles_(cycles), differ_(differ) {}
 
   /// What is slower than this is none of them.
   [[nodiscard]] double limit() const {
@@ -182,6 +183,13 @@ class Few {
       return a.*cycles_ != b.*cycles_ ? a.*cycles_ < b.*cycles_ : a.load_bytes < b.load_bytes;
     };
     if (most_ == 0 || (few_.size() == most_ && !before(t, few_.back()))) return;
+    if (differ_) {
+      const auto same = std::find_if(few_.begin(), few_.end(), [&](const Tiling& other) {
+        return other.c_cols == t.c_cols && other.n == t.n;
+      });
+      if (same != few_.end() && !before(t, *same)) return;
+      if (same != few_.end()) few_.erase(same);
+    }
     few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
     if (few_.size() > most_) few_.pop_back();
   }
@@ -197,6 +205,7 @@ class Few {
  private:
   const std::size_t most_;
   std::uint64_t Tiling::*const cycles_;
+  const bool differ_;
   std::vector<Tiling> few_;
 };
 
@@ -228,7 +237,11 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   // Where tiles come in beside those that the array reads, what loads less may cost more.
   const bool wanted_banks = !is_gemmini && wanted.by_banks != 0;
   Few by_banks(wanted_banks ? wanted.by_banks : 0, &Tiling::cycles);
-  const auto banks_limit = [&] { return std::min(by_banks.limit(), best.worst()); };
+  // Those that are expected to be best may all be much alike.
+  Few by_width(wanted_banks ? wanted.by_width : 0, &Tiling::cycles, true);
+  const auto banks_limit = [&] {
+    return std::min(std::max(by_banks.limit(), by_width.limit()), best.worst());
+  };
   const std::uint32_t unit = problem.k == 0 ? 1 : k_unit(problem, machine);
   const auto k_cuts = cuts_of_k(problem.k, unit, most_shallow != 0);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -298,6 +311,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               if (own && has_banks_apart(*own, machine, problem)) {
                 cost.evaluate(apart, *own, shape);
                 by_banks.add(apart);
+                by_width.add(apart);
               }
             }
             if (!may_be_best) continue;
@@ -313,6 +327,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   cautious.append_to(all);
   by_parts.append_to(all);
   by_banks.append_to(all);
+  by_width.append_to(all);
   if (all.empty()) return all;
   // Where the fastest loads no more, there is nothing to find on chip.
   const std::uint64_t limit = all.front().load_bytes;

@@ -147,8 +147,9 @@ struct Wanted {
   std::size_t by_sweeps = 2;  ///< and by cycles, whose sweeps go back and forth and load less
   std::size_t shallow = 3;    ///< and by cycles, less deep than the array and load less
   std::size_t by_banks = 6;   ///< and by cycles, whose tiles have banks of their own
+  std::size_t by_width = 4;   ///< and of these, by cycles, whose C tiles or strips differ in width
 };
-inline constexpr Wanted kBestAlone{1, 0, 0, 0, 0, 0};
+inline constexpr Wanted kBestAlone{1, 0, 0, 0, 0, 0, 0};
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
 class Tiler {
