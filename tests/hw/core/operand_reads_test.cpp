@@ -27,10 +27,6 @@ struct ReadsCase {
   std::vector<OtherWords> others;
 };
 
-std::uint64_t bank_bytes(const Machine& machine) {
-  return machine.scratchpad.bank_bytes();
-}
-
 void add_words(BankService& banks, const OtherWords& words, std::uint64_t shift = 0) {
   const BankStep step{BankAccess{words.bank, false}, std::nullopt};
   (void)banks.serve(words.from + shift, step, words.count);
@@ -91,8 +87,8 @@ FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& comman
       test.machine.array, commands,
       [&](std::uint64_t cycle, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
         BankStep step;
-        if (a) step.first = bank_access(*a, rows, bank_bytes(test.machine));
-        if (b) step.second = bank_access(*b, cols, bank_bytes(test.machine));
+        if (a) step.first = bank_access(*a, rows, test.machine.scratchpad.bank_bytes());
+        if (b) step.second = bank_access(*b, cols, test.machine.scratchpad.bank_bytes());
         return banks.serve(cycle, step).end;
       });
 }
