@@ -162,8 +162,7 @@ OperandReads::OperandReads(const Machine::Array& array, std::uint64_t banks,
 }
 
 OperandReads::OperandReads(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at)
-    : OperandReads(machine.array, machine.scratchpad.banks,
-                   machine.scratchpad.bank_bytes(),
+    : OperandReads(machine.array, machine.scratchpad.banks, machine.scratchpad.bank_bytes(),
                    machine.scratchpad.ports, matmul, false, at) {
   if (array_.dataflow != Dataflow::kWeightStationary) return;
   Tiles(array_, matmul_, bank_bytes_).read_b(0, b_);

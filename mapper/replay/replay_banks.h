@@ -16,10 +16,7 @@ class ReplayBanks {
  public:
   /// `kept`: records, a power of two.
   ReplayBanks(const hw::Machine::Sram& sram, std::size_t kept)
-      : ports_(sram.ports),
-        banks_(sram.banks),
-        bank_bytes_(sram.bank_bytes()),
-        records_(kept) {}
+      : ports_(sram.ports), banks_(sram.banks), bank_bytes_(sram.bank_bytes()), records_(kept) {}
 
   /// `words` accesses, spread over the addresses [begin, end) and the cycles [from, to).
   struct Use {
