@@ -41,7 +41,7 @@ constexpr double kWorstDoubling = 0.015;
 constexpr std::ptrdiff_t kMostOverTolerated = 1;
 // Of the step of a decoder, the worst is 4.6 % (twice the reads in flight).
 constexpr double kWorstStep = 0.05;
-constexpr std::ptrdiff_t kMostStepsOver = 8;
+constexpr std::ptrdiff_t kMostStepsOver = 9;
 
 struct Doubling {
   std::string place;
