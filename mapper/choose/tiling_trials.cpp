@@ -162,6 +162,8 @@ std::optional<std::uint64_t> TilingTrials::end(const std::vector<TiledGroup>& gr
 }
 
 std::uint64_t TilingTrials::expected_by_sample(const TiledGroup& group) const {
+  const TilingProblem& problem = group.problem;
+  if (problem.k == 0) return group.tiling.cycles;
   hw::Program program;
   ConstantImage constants(emitter_.target().constants.end(), false);
   Emitter draft(emitter_, constants, program);
@@ -181,7 +183,6 @@ std::uint64_t TilingTrials::expected_by_sample(const TiledGroup& group) const {
   const auto begun = static_cast<double>(scratch_.dispatch());
   scratch_.run(program, first, count);
   const auto ended = static_cast<double>(scratch_.dispatch());
-  const TilingProblem& problem = group.problem;
   const double left = static_cast<double>(problem.m) * problem.n * problem.k - products(0, first);
   const double pace = (ended - begun) / std::max(1.0, products(first, count));
   return static_cast<std::uint64_t>(begun + pace * left) - replay_.dispatch();
