@@ -116,6 +116,27 @@ TEST_F(ArrayUnitTest, OperandsInOneBankShareItsPort) {
   EXPECT_EQ(steady_interval(machine, 0, 256, false), 32U);
 }
 
+// A row of A in every cycle, and a load into its bank meanwhile, which goes first.
+TEST_F(ArrayUnitTest, ALoadTakesItsBankForEachWordOrWiderBeat) {
+  constexpr std::uint32_t kRows = 1000, kLoaded = 2048;
+  for (const std::uint32_t width : {4U, 8U, 16U, 32U, 64U}) {
+    hw::Machine machine = roomy();
+    machine.scratchpad.ports = 1;
+    machine.bus.width_bytes = width;
+    const hw::Command matmul = matmul_command({kRows, 16, 16}, 0, kBank, 0);
+    const auto cycles = [&](std::uint32_t to) {
+      test::fresh_kernel();
+      CoreRig rig(machine);
+      rig.run([&] { rig.execute({matmul, load_command(to, 0, kLoaded)}); });
+      EXPECT_LT(rig[1].completed, rig[0].released) << "bus of " << width;
+      return rig[0].released - rig[0].started;
+    };
+    const std::uint64_t alone = cycles(2 * kBank);
+    EXPECT_EQ(cycles(kBank - kLoaded) - alone, kLoaded / std::max(16U, width))
+        << "bus of " << width;
+  }
+}
+
 TEST_F(ArrayUnitTest, TwoPortsServeBothOperands) {
   hw::Machine machine = roomy();
   machine.scratchpad.ports = 2;
