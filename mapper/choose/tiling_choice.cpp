@@ -8,11 +8,7 @@
 #include <utility>
 
 #include "base/round.h"
-#include "base/units.h"
-#include "hw/array/array.h"
-#include "hw/core/bank_words.h"
 #include "mapper/choose/tiling_trials.h"
-#include "mapper/tile/stream_plan.h"
 #include "mapper/tile/tiling_cost.h"
 
 namespace systole::mapper {
@@ -143,10 +139,10 @@ std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<Tiled
   return groups;
 }
 
-std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone,
-                                             const TilingTrials& trials) {
+std::vector<Tiling> TilingChoice::candidates_alone(const TiledGroup& group,
+                                                   const TilingTrials& trials) {
   std::vector<Tiling> all = tiler_.candidates(group.problem, group.group->name);
-  if (!alone || machine_.mapper.strategy != hw::MappingStrategy::kCost) return all;
+  if (machine_.mapper.strategy != hw::MappingStrategy::kCost) return all;
   TiledGroup one = group;
   std::uint64_t commands = 0;
   for (const Tiling& tiling : all) {
@@ -171,11 +167,12 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Til
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
   std::vector<Tilings> found_best;
+  std::vector<Tiling> alone;
   if (pipeline.is_single()) {
-    groups[0].tiling = candidates(groups[0], true, trials).front();
+    alone = candidates_alone(groups[0], trials);
+    groups[0].tiling = alone.front();
   }
-  const bool one = pipeline.is_single() &&
-                   tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
+  const bool one = alone.size() == 1;
   const std::optional<std::uint64_t> begin =
       one ? std::nullopt : trials.end(groups, std::numeric_limits<std::uint64_t>::max());
   if (!begin) return {tilings_of(groups)};
@@ -218,8 +215,11 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Til
         found_best.push_back(tilings_of(groups));
       }
     };
-    std::vector<Tiling> candidates = this->candidates(groups[i], pipeline.is_single(), trials);
-    if (!pipeline.is_single() && candidates.size() > kInPipelines) candidates.resize(kInPipelines);
+    std::vector<Tiling> candidates = alone;
+    if (!pipeline.is_single()) {
+      candidates = tiler_.candidates(groups[i].problem, groups[i].group->name);
+      if (candidates.size() > kInPipelines) candidates.resize(kInPipelines);
+    }
     // More bytes cost energy: they have to save time that is worth it.
     for (const Tiling& candidate : candidates) {
       consider(candidate, candidate.load_bytes > chosen.load_bytes);

@@ -80,11 +80,10 @@ class TilingChoice {
   /// The best of these, of which there is one at least.
   static void take_best(std::vector<TiledGroup>& groups, const std::vector<Tilings>& all,
                         TilingTrials& trials);
-  /// The tilings of a group, the best first. The cost model knows nothing of banks: where not all
-  /// can be replayed as a whole, of a group that runs alone, they are in order of what their first
-  /// commands say.
-  [[nodiscard]] std::vector<Tiling> candidates(const TiledGroup& group, bool alone,
-                                               const TilingTrials& trials);
+  /// The tilings of a group that runs alone, the best first. The cost model knows nothing of banks:
+  /// where not all can be replayed as a whole they are in order of what their first commands say.
+  [[nodiscard]] std::vector<Tiling> candidates_alone(const TiledGroup& group,
+                                                     const TilingTrials& trials);
   /// The tiling that the cost model finds best.
   [[nodiscard]] const Tiling& first_tiling(const TiledGroup& group);
   /// With products in as many row tiles, if that fits; `by_rows`: row tile after row tile.

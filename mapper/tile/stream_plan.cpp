@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/round.h"
-#include "base/units.h"
 #include "hw/program/program.h"
 #include "mapper/place/sharing.h"
 
