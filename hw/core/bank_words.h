@@ -110,9 +110,10 @@ struct AccumulatorSpan {
   return !to_accumulator && !load.pre && !load.packed() && !load.window;
 }
 
-/// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes.
+/// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes. A port of the
+/// scratchpad has to give a row of A, array.rows bytes, and a row of B, array.cols.
 [[nodiscard]] inline std::uint32_t scratchpad_word_bytes(const Machine& machine) {
-  return machine.array.rows;
+  return std::max(machine.array.rows, machine.array.cols);
 }
 [[nodiscard]] inline std::uint32_t accumulator_word_bytes(const Machine& machine) {
   return machine.array.cols * 4;

@@ -32,7 +32,10 @@ DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double latency_ns = hw::has_fixed_memory(machine)
                                 ? trip_ns + bus_ns(machine.memory.latency)
                                 : trip_ns + machine.dram.controller_ns + machine.dram.t_cl_ns;
-  return {std::min(bus, memory), latency_ns * core / 1000.0 / outstanding};
+  const double opened_ns =
+      hw::has_fixed_memory(machine) ? 0.0 : machine.dram.t_rp_ns + machine.dram.t_rcd_ns;
+  return {std::min(bus, memory), latency_ns * core / 1000.0 / outstanding,
+          opened_ns * core / 1000.0 / outstanding};
 }
 
 namespace {

@@ -186,6 +186,7 @@ class Tiler {
 struct DmaRate {
   double bytes_per_cycle;  ///< of the core clock
   double cycles_per_request;
+  double cycles_per_row;  ///< of the DRAM that has to be opened, in place of one that is open
 };
 [[nodiscard]] DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding);
 

@@ -209,7 +209,16 @@ std::uint64_t TilingCost::b_run(const Tiling& t) const {
   return problem_.b_transposed ? t.k : t.n;
 }
 double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  return time(rate, bytes, a_run(t));
+  const std::uint64_t run = a_run(t);
+  return time(rate, bytes, run, a_opened(bytes, run));
+}
+
+// Rows of a tile are a row of A apart, and the next tile of the same rows comes later.
+double TilingCost::a_opened(std::uint64_t bytes, std::uint64_t run) const {
+  if (bytes == 0) return 0.0;
+  const double pitch = static_cast<double>(problem_.a_cols(problem_.k)) * problem_.a_bytes;
+  const double row = static_cast<double>(machine_.dram.row_bytes) * machine_.dram.channels;
+  return static_cast<double>(ceil_div(bytes, run)) / std::max(1.0, row / std::max(1.0, pitch));
 }
 double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
   const std::uint64_t run = b_run(t);
@@ -359,7 +368,8 @@ std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
                  padded(last, t.n, machine_.array.cols));
 }
 
-double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
+double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run,
+                        double opened) const {
   if (bytes == 0) return 0.0;
   const std::uint64_t runs = ceil_div(bytes, run);
   // Requests keep to multiples of their size: a run that does not is cut once more, on average.
@@ -367,8 +377,9 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   const auto length = static_cast<double>(std::min(bytes, run));
   const double cuts = run % machine_.dma.request_bytes == 0 ? 0.0 : 1.0 - 1.0 / size;
   const double requests = static_cast<double>(runs) * std::max(1.0, length / size + cuts);
-  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle,
-                  requests * request_cycles(rate));
+  return std::max({static_cast<double>(bytes) / rate.bytes_per_cycle,
+                   requests * request_cycles(rate),
+                   requests * rate.cycles_per_request + opened * rate.cycles_per_row});
 }
 
 double TilingCost::request_cycles(const DmaRate& rate) const {

@@ -113,8 +113,12 @@ class TilingCost {
   [[nodiscard]] double again(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
   /// Cycles of a request, whatever its bytes take.
   [[nodiscard]] double request_cycles(const DmaRate& rate) const;
-  /// Cycles to move `bytes` that lie in runs of `run` bytes.
-  [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
+  /// Cycles to move `bytes` that lie in runs of `run` bytes, for which so many rows of the DRAM are
+  /// opened.
+  [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run,
+                            double opened = 0) const;
+  /// Rows of the DRAM to open for so many runs of A.
+  [[nodiscard]] double a_opened(std::uint64_t bytes, std::uint64_t run) const;
 
   const hw::Machine& machine_;
   const TilingProblem& problem_;
