@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
+#include "hw/memory/fixed_memory.h"
 #include "hw/noc/mesh_nodes.h"
 #include "hw/ring/ring_map.h"
 
@@ -112,6 +113,18 @@ bool is_block_name(std::string_view name) {
 
 std::uint64_t default_registers(std::size_t index) {
   return kRegistersBase + index * kRegisterStride;
+}
+
+Machine mapped_machine(const CoreSystem& system, std::size_t core) {
+  Machine machine = system.cores.at(core).machine;
+  const auto sharers = static_cast<std::uint32_t>(tiles_of(system).cores.size());
+  if (sharers < 2) return machine;
+  machine.memory.read_beat_cycles *= sharers;
+  const double bus = port_rate(machine) * machine.bus.clock_mhz;
+  const double share = std::min(1.0, bus / memory_rate(system.machine)) / sharers;
+  const auto transfers = static_cast<std::uint32_t>(machine.dram.mega_transfers * share);
+  machine.dram.mega_transfers = std::max(transfers, 1U);
+  return machine;
 }
 
 CoreSystem equal_cores(const Machine& machine, std::size_t count) {

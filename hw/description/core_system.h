@@ -60,6 +60,10 @@ struct CoreSystem {
 /// Whether another block of a system has this name in reports and waveforms.
 [[nodiscard]] bool is_block_name(std::string_view name);
 
+/// The machine that a core's programs are mapped for: what it can count on while all cores move
+/// data. Of the memory, or of the bus where that is slower, it has an equal share.
+[[nodiscard]] Machine mapped_machine(const CoreSystem& system, std::size_t core);
+
 /// `count` cores "core0", "core1", ... like that of `machine`, 1 to kMaxCores; one alone is "core".
 [[nodiscard]] CoreSystem equal_cores(const Machine& machine, std::size_t count);
 

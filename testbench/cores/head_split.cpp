@@ -110,7 +110,7 @@ class HeadPlanner {
     for (std::size_t core = 0; core < cores(); ++core) {
       if (!segment[core]) continue;
       mappers[core].mapper = std::make_unique<mapper::StepMapper>(
-          *segment[core]->graph, plan_.system.cores[core].machine, mapper::RowGaps::kNone);
+          *segment[core]->graph, hw::mapped_machine(plan_.system, core), mapper::RowGaps::kNone);
     }
   }
 
@@ -127,10 +127,10 @@ class HeadPlanner {
   }
 
   void add_program(ColumnPart& part, std::size_t segment, std::size_t core, bool is_first) {
-    const hw::Machine& machine = plan_.system.cores[core].machine;
     const mapper::Mapping mapping =
         plan_.move ? stepped_[segment][core].mapper->map(*part.graph, is_first)
-                   : mapper::map_graph(*part.graph, machine, mapper::RowGaps::kNone);
+                   : mapper::map_graph(*part.graph, hw::mapped_machine(plan_.system, core),
+                                       mapper::RowGaps::kNone);
     mapper::Relocation to;
     for (const ColumnPart::Exchanged& exchanged : part.exchanged) {
       to.moved.push_back(exchanges_.place(exchanged, part, mapping, core));
@@ -141,7 +141,8 @@ class HeadPlanner {
     to.constants = to.tensors = *base;
     to.program = regions_.end();
     auto moved = std::make_shared<mapper::Mapping>(
-        mapper::relocated(mapping, to, machine, hw::memory_of_tiles(plan_.system)));
+        mapper::relocated(mapping, to, plan_.system.cores[core].machine,
+                          hw::memory_of_tiles(plan_.system)));
     regions_.take(moved->dram_bytes - to.program);
     if (plan_.move) drop_constants(*part.graph);
     programs_[segment].push_back(plan_.programs.size());

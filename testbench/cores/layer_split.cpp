@@ -217,8 +217,8 @@ class Stages {
     Mapped& mapped = mapped_[{like, begin, end}];
     if (!mapped.mapping) {
       mapped.part = sub_graph(graph_, cuts_[begin], cuts_[end]);
-      mapped.mapping = std::make_shared<mapper::Mapping>(
-          mapper::map_graph(*mapped.part.graph, machine, mapper::RowGaps::kNone));
+      mapped.mapping = std::make_shared<mapper::Mapping>(mapper::map_graph(
+          *mapped.part.graph, hw::mapped_machine(system_, stage), mapper::RowGaps::kNone));
     }
     return mapped;
   }

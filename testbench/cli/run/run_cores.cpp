@@ -43,12 +43,13 @@ namespace {
 class Subjects {
  public:
   Subjects(const RunRequest& request, const hw::CoreSystem& system) {
-    for (const hw::CoreSite& core : system.cores) {
+    for (std::size_t i = 0; i < system.cores.size(); ++i) {
+      const hw::Machine& machine = system.cores[i].machine;
       std::size_t found = 0;
-      while (found < machines_.size() && !hw::same_keys(*machines_[found], core.machine)) ++found;
+      while (found < machines_.size() && !hw::same_keys(*machines_[found], machine)) ++found;
       if (found == machines_.size()) {
-        machines_.push_back(&core.machine);
-        runs_.push_back(std::make_shared<RunSubject>(request, core.machine));
+        machines_.push_back(&machine);
+        runs_.push_back(std::make_shared<RunSubject>(request, hw::mapped_machine(system, i)));
       }
       of_core_.push_back(found);
     }
