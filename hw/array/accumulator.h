@@ -33,6 +33,9 @@ constexpr std::uint64_t accumulator_accesses(bool accumulate) { return accumulat
 /// has its data one cycle after that.
 inline constexpr std::uint64_t kAccumulatorWriteCycles = 1;
 inline constexpr std::uint64_t kAccumulatorReadCycles = 1;
+/// By so much the sums of a matmul are later: registers after its start and after the reads of its
+/// operands (rtl/core/systole_matmul_unit.sv). The next one overlaps with them.
+inline constexpr std::uint64_t kMatmulRegisterCycles = 2;
 
 /// Part of the accumulator: `rows` x `cols` sums, rows `pitch` sums apart, from sum `first` on.
 struct AccumulatorTile {

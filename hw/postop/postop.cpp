@@ -66,6 +66,23 @@ bool uses_valid_cols(const Chain& chain) {
   });
 }
 
+std::uint64_t chain_key(const Chain& chain) {
+  std::uint64_t key = static_cast<std::uint64_t>(chain.out);
+  const auto add = [&key](std::uint64_t word) {
+    key = (key ^ word) * 0x9e3779b97f4a7c15;
+    // High bits of a product depend on all below them, low ones on few: they change places.
+    key ^= key >> 32U;
+  };
+  for (const Stage& stage : chain.stages) {
+    add(static_cast<std::uint64_t>(stage.op) | static_cast<std::uint64_t>(stage.operand) << 8U |
+        static_cast<std::uint64_t>(stage.rounding) << 16U |
+        static_cast<std::uint64_t>(stage.tensor) << 24U |
+        static_cast<std::uint64_t>(stage.side) << 32U);
+    for (const std::int64_t value : stage.imm) add(static_cast<std::uint64_t>(value));
+  }
+  return key;
+}
+
 bool transposes(const Chain& chain) {
   return !chain.stages.empty() && chain.stages.back().op == StageOp::kTranspose;
 }
@@ -76,11 +93,10 @@ ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t c
   const std::uint64_t vectors = cols / lanes + (cols % lanes != 0 ? 1 : 0);
   ChainCycles cycles;
   std::uint64_t passes = 1;
-  std::uint64_t lead = 0;  // before the first row
   cycles.per_row = vectors;
   for (const Stage& stage : chain.stages) {
     // After a row-wise stage the serial units have long finished with the first row.
-    if (passes == 1) lead = std::max<std::uint64_t>(lead, stage_lead(stage));
+    if (passes == 1) cycles.lead = std::max<std::uint64_t>(cycles.lead, stage_lead(stage));
     passes += statistics_passes(stage);
     cycles.per_row = std::max(cycles.per_row, stage_interval(stage, vectors));
     cycles.fill += stage_latency(stage);
@@ -90,7 +106,7 @@ ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t c
   cycles.reads = reading * rows;
   const std::uint64_t intervals_ahead = passes == kMostPasses ? kMostPasses - 1 : 0;
   // The last row takes no more than its passes, the rows before it an interval each.
-  cycles.fill += lead + intervals_ahead * cycles.per_row + reading - cycles.per_row;
+  cycles.fill += cycles.lead + intervals_ahead * cycles.per_row + reading - cycles.per_row;
   return cycles;
 }
 

@@ -23,6 +23,8 @@ struct Chain {
   }
 };
 
+/// Of chains that are equal the same, and hardly ever of others.
+[[nodiscard]] std::uint64_t chain_key(const Chain& chain);
 [[nodiscard]] std::uint32_t parameter_words(const Chain& chain);
 [[nodiscard]] bool has_stage(const Chain& chain, StageOp op);
 [[nodiscard]] bool is_row_wise(const Chain& chain);
@@ -107,15 +109,17 @@ void check_pre_chain(const Chain& chain);
 ///   softmax, deferred                   2V                2V
 ///   softmax, normalised                 max(3V, 17)       2I + 3V
 ///   layer_norm                          max(3V, V + 36)   2I + 3V
-///   divide_row_sum, anywhere            13 or more        13 more, if no row-wise stage precedes
-///   layer_norm_apply, rms_norm_apply    28, 16 or more    the division and root of the first row
+///   divide_row_sum, anywhere            15 or more        15 more, if no row-wise stage precedes
+///   layer_norm_apply, rms_norm_apply    23, 16 or more    57, 32 more
 ///   quantise_row                        16 or more        the division of the first row
 ///
 /// With three passes every interval has a slot of V cycles for each: the first pass of row j, the
 /// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval
 /// while other rows stream. I is as long as the serial units need: 17 cycles for floor(2^32 / sum);
 /// 4 for the last squares, 16 for the root and 16 for its reciprocal, which the divider must have
-/// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages
+/// done before it begins with the next row's mean; 2 to read a row sum and 13 for its reciprocal;
+/// 23 for mean and squares of a row that is parted, whose root and factor have units of their own
+/// (factor_cycles()). Stages
 /// before and after a row-wise one add their latency. A causal mask changes nothing: the masked
 /// columns stream through with the others. A transposition collects `lanes` rows and lets their
 /// columns go one per cycle while the next rows come in: `cols` cycles more. All other stages take
@@ -123,6 +127,7 @@ void check_pre_chain(const Chain& chain);
 /// the chain contains.
 struct ChainCycles {
   std::uint64_t fill = 0;     ///< everything but the intervals
+  std::uint64_t lead = 0;     ///< of these, serial units that work before the first row comes
   std::uint64_t per_row = 0;  ///< interval between rows
   std::uint64_t reads = 0;    ///< accumulator vectors read, all passes
   [[nodiscard]] std::uint64_t total(std::uint64_t rows) const {

@@ -3,11 +3,6 @@
 #include <algorithm>
 
 #include "base/round.h"
-#include "hw/function/layernorm.h"
-#include "hw/function/softmax.h"
-#include "hw/number/isqrt.h"
-#include "hw/number/serial_unit.h"
-#include "hw/number/unit_depths.h"
 
 namespace systole::hw {
 
@@ -75,15 +70,8 @@ void RowStage::step(bool offered, bool refused) {
 
 RowFactors::RowFactors(const Stage& stage, std::uint64_t rows, std::uint64_t vectors)
     : rows_(rows - 1), vectors_(vectors), left_(vectors) {
-  constexpr std::uint64_t kRead = 2;  // and its words are there
-  constexpr std::uint64_t kDivision = serial_cycles(kDeferredReciprocalBits + 1);
-  constexpr std::uint64_t kMean = serial_cycles(kLayerNormMaxInputBits) + 1;
-  constexpr std::uint64_t kSquares = unit_depth::kMultiply + 1 + unit_depth::kMultiply + 1;
-  constexpr std::uint64_t kFactor = serial_cycles(kLayerNormFactorBits + 1);
-  if (stage.op == StageOp::kLayerNormApply) {
-    cycles_ = {kRead + kMean + kSquares, kIntSqrtCycles + 1, kFactor + 1};
-  } else {
-    cycles_ = {kRead + kDivision};
+  for (const std::uint32_t cycles : factor_cycles(stage)) {
+    if (cycles != 0) cycles_.push_back(cycles);
   }
   at_.resize(cycles_.size());
   at_[0] = 0;

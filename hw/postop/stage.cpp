@@ -1,6 +1,7 @@
 #include "hw/postop/stage.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "hw/function/divide.h"
 #include "hw/function/layernorm.h"
@@ -27,6 +28,8 @@ using unit_depth::kShift;
 constexpr std::uint32_t kSoftmaxSerial = serial_cycles(33);
 /// floor(2^24 / sum of codes).
 constexpr std::uint32_t kDivideSerial = serial_cycles(kDeferredReciprocalBits + 1);
+/// Until the words of a row's statistics are there.
+constexpr std::uint32_t kStatisticsRead = 2;
 /// Mean of s24 inputs; floor(2^31 / deviation), which is 2^31 for a deviation of 1.
 constexpr std::uint32_t kMeanSerial = serial_cycles(kLayerNormMaxInputBits);
 constexpr std::uint32_t kReciprocalSerial = serial_cycles(kLayerNormFactorBits + 1);
@@ -288,6 +291,15 @@ std::uint32_t stage_latency(const Stage& stage) {
   return stage_info(stage.op).latency + (requantiser ? kRequantise : 0);
 }
 
+FactorCycles factor_cycles(const Stage& stage) {
+  if (stage.op != StageOp::kLayerNormApply) return {kStatisticsRead + kDivideSerial};
+  // Mean; sum of squares about it: mean times sum and length, two additions; root; reciprocal. A
+  // unit that hands over its result takes a cycle for it.
+  constexpr std::uint32_t kMean = kMeanSerial + 1;
+  constexpr std::uint32_t kSquares = 2 * (kMultiply + kAdd);
+  return {kStatisticsRead + kMean + kSquares, kIntSqrtCycles + 1, kReciprocalSerial + 1};
+}
+
 std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors) {
   const std::uint64_t reading = vectors * (statistics_passes(stage) + 1);
   switch (stage.op) {
@@ -295,14 +307,14 @@ std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors) {
       return is_deferred_softmax(stage) ? reading
                                         : std::max<std::uint64_t>(reading, kSoftmaxSerial);
     case StageOp::kDivideRowSum:
-      return std::max<std::uint64_t>(reading, kDivideSerial);
+    case StageOp::kLayerNormApply: {
+      const FactorCycles units = factor_cycles(stage);
+      return std::max<std::uint64_t>(reading, *std::max_element(units.begin(), units.end()));
+    }
     case StageOp::kLayerNorm:
       // Mean and reciprocal share the divider: that of the next row's mean begins with its second
       // slot, when this row's reciprocal must be done.
       return std::max(reading, vectors + kLayerNormAfterSquares);
-    case StageOp::kLayerNormApply:
-      // One divider, and beside it the root of the next row.
-      return std::max<std::uint64_t>(reading, kMeanSerial + kReciprocalSerial);
     case StageOp::kRmsNormApply:
       return std::max<std::uint64_t>(reading, std::max(kIntSqrtCycles, kReciprocalSerial));
     case StageOp::kQuantiseRow:
@@ -315,10 +327,10 @@ std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors) {
 std::uint32_t stage_lead(const Stage& stage) {
   switch (stage.op) {
     case StageOp::kDivideRowSum:
-      return kDivideSerial;
-    case StageOp::kLayerNormApply:
-      // Mean; sum of squares about it: mean times sum and length, two additions; root; reciprocal.
-      return kMeanSerial + 2 * kMultiply + 2 * kAdd + kIntSqrtCycles + kReciprocalSerial;
+    case StageOp::kLayerNormApply: {
+      const FactorCycles units = factor_cycles(stage);
+      return std::accumulate(units.begin(), units.end(), 0U);
+    }
     case StageOp::kRmsNormApply:
       return kIntSqrtCycles + kReciprocalSerial;
     case StageOp::kQuantiseRow:

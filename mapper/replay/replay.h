@@ -228,6 +228,7 @@ class Replay {
   double taken_ = 0, load_done_ = 0;
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load
   double expander_free_ = 0;  ///< when it has taken all so far
+  hw::StoreSetUp set_up_;
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;
   std::uint64_t row_ = 0;

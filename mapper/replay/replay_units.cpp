@@ -160,7 +160,8 @@ void Replay::begin_matmul(Queue& queue) {
   work.sums.from = started;
   work.sums.to = started + work.interval;
   accumulator_.record(work.sums);
-  work.latency = work.cycles.latency - saved + hw::kAccumulatorWriteCycles + exposed;
+  work.latency = work.cycles.latency - saved + hw::kMatmulRegisterCycles +
+                 hw::kAccumulatorWriteCycles + exposed;
   queue.time = static_cast<double>(started + work.interval);
 }
 
@@ -188,8 +189,12 @@ void Replay::begin_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto started = static_cast<double>(queue.started);
   const ReplayBanks::Use& parameters = work.parameters;
-  serve_words(parameters.begin, parameters.end, parameters.words, queue.started);
-  row_done_ = started + static_cast<double>(work.fill);
+  work.set_up.dispatched = work.dispatched;
+  work.set_up.started = queue.started;
+  const std::uint64_t read = serve_words(parameters.begin, parameters.end,
+                                         set_up_.late_words(work.set_up), queue.started + 1);
+  const std::uint64_t set_up = set_up_.begin(work.set_up, read) - queue.started;
+  row_done_ = started + static_cast<double>(work.fill + std::max(set_up, work.lead) - work.lead);
   written_ = store_now_ = started;
   row_ = 0;
   columns_.left = 0;
@@ -354,6 +359,7 @@ void Replay::end_store(Queue& queue) {
     queue.time = static_cast<double>(end + more);
     return;
   }
+  set_up_.end(end);
   end_command(queue, end, std::max(end, whole(written_)), end);
 }
 

@@ -5,6 +5,7 @@
 
 #include "hw/array/array.h"
 #include "hw/postop/postop.h"
+#include "hw/postop/store_set_up.h"
 #include "hw/program/program.h"
 #include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_memory.h"
@@ -70,6 +71,8 @@ struct ReplayWork {
   unsigned operands = 0;
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
   ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
+  hw::StoreSetUp::Command set_up;
+  std::uint64_t lead = 0;  ///< of its fill, serial units that work during the set-up
   // Matmuls.
   hw::cmd::Matmul product;
   hw::ArrayCycles cycles;      ///< without weights that have arrived before

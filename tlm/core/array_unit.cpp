@@ -330,8 +330,8 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   int4_macs_ += events().int4_macs;
   int4_int4_macs_ += events().int4_int4_macs;
   processor().release(entry);
-  return started + cycles.latency + hw::kAccumulatorWriteCycles + read_delay(matmul) + exposed +
-         stalled;
+  return started + cycles.latency + hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles +
+         read_delay(matmul) + exposed + stalled;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {

@@ -39,11 +39,15 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       machine_units_(machine.postop),
       has_encoder_(machine.attention.encoder_lines != 0) {}
 
-StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& chain) {
+StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const hw::Program& program = processor().program();
+  const hw::Command& command = entry.command;
   const auto& result = *command.as<hw::cmd::Result>();
   Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
   flow.cycles.fill += hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
+  // Serial units work meanwhile.
+  const std::uint64_t set_up = set_up_cycles(entry, chain);
+  flow.cycles.fill += std::max(set_up, flow.cycles.lead) - flow.cycles.lead;
   flow.row_done = flow.started + flow.cycles.fill;
   flow.result = &result;
   flow.move = command.as<hw::cmd::Move>();
@@ -57,6 +61,20 @@ StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& ch
     flow.pitch = flow.move->to.pitch;
   }
   return flow;
+}
+
+std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chain) {
+  BankedSram& scratchpad = memory_.scratchpad;
+  const auto& result = *entry.command.as<hw::cmd::Result>();
+  const hw::StoreSetUp::Command command = hw::set_up_command(
+      chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle());
+  events().scratchpad_bytes +=
+      scratchpad.count(command.parameter_words * scratchpad.word_bytes());
+  const std::uint64_t begin = result.chain.parameters;
+  const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
+  const std::uint64_t read = scratchpad.serve(BankedSram::Client::kStore, begin, end,
+                                              set_up_.late_words(command), cycle() + 1);
+  return set_up_.begin(command, read) - cycle();
 }
 
 void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain,
@@ -364,18 +382,10 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));
-  Flow flow = begin(entry.command, chain);
+  Flow flow = begin(entry, chain);
   flow.with_values = functional_ && !post(flow, chain);
   flow.observed = flow.with_values && memory_.observer != nullptr;
   begin_operands(result, chain, flow.with_values);
-  const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
-  const std::uint64_t parameter_words =
-      (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
-  memory_.scratchpad.serve(BankedSram::Client::kStore, result.chain.parameters,
-                           result.chain.parameters + parameter_bytes, parameter_words,
-                           flow.started);
-  events().scratchpad_bytes +=
-      memory_.scratchpad.count(parameter_words * memory_.scratchpad.word_bytes());
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
   fetch_operands(result, 0, block, flow.started);
@@ -413,6 +423,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   }
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
+  set_up_.end(cycle());
 
   const std::uint64_t elapsed = cycle() - flow.started;
   const std::uint64_t pipeline = flow.cycles.total(result.m);

@@ -5,6 +5,7 @@
 
 #include "hw/attention/head_mix.h"
 #include "hw/engines.h"
+#include "hw/postop/store_set_up.h"
 #include "tlm/core/execution_unit.h"
 #include "tlm/core/local_memory.h"
 #include "tlm/dma/dma_port.h"
@@ -62,7 +63,9 @@ class StoreUnit final : public ExecutionUnit {
     std::vector<StoredUse> writes = {};     ///< of a move
   };
 
-  [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
+  [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
+  /// Until the first sums of a command are read, from its start on: micro-code and parameters.
+  std::uint64_t set_up_cycles(const Entry& entry, const hw::Chain& chain);
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
@@ -128,6 +131,7 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<std::uint8_t> result_;        ///< rows of the current block
   std::vector<std::uint8_t> chained_;       ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
+  hw::StoreSetUp set_up_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::vector<Step> steps_;
   std::vector<std::uint64_t> rows_left_;  ///< cycle in which each row left the chain, if recorded

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/round.h"
+#include "hw/postop/microcode.h"
+#include "hw/postop/postop.h"
+
+namespace systole::hw {
+
+/// When a unit reads the first sums of its commands: the micro-code of their chains and their
+/// parameters have to be there. The contract of store_times() (hw/dma/store_schedule.h), which a
+/// test compares with it. Parameters that come before their command starts are served at once.
+class StoreSetUp {
+ public:
+  /// In the order in which the unit takes them.
+  struct Command {
+    std::uint64_t dispatched = 0, started = 0;  ///< cycles
+    std::uint64_t chain = 0;                    ///< equal for equal chains
+    std::uint64_t stages = 0;                   ///< of it
+    std::uint64_t parameter_words = 0;          ///< of the scratchpad
+  };
+
+  /// How many words of its parameters a command has still to read in the cycles after its start.
+  [[nodiscard]] std::uint64_t late_words(const Command& command) const {
+    const std::uint64_t begun = parameters_begin(command);
+    const std::uint64_t ahead = command.started - std::min(command.started, begun);
+    return command.parameter_words - std::min(command.parameter_words, ahead);
+  }
+
+  /// Cycle in which the unit reads the first sums of a command. Its late words have been read before
+  /// cycle `parameters_read`.
+  std::uint64_t begin(const Command& command, std::uint64_t parameters_read) {
+    const std::uint64_t begun = parameters_begin(command);
+    parameters_next_ = std::max(begun + command.parameter_words + 1, parameters_read);
+    std::uint64_t first = std::max(command.started + 1, parameters_read);
+    if (!holds_code_ || command.chain != chain_) {
+      const std::uint64_t words = command.stages * kMicrocodeWords;
+      first = std::max(first, std::max(command.dispatched, free_) + words + 1);
+    }
+    holds_code_ = true;
+    chain_ = command.chain;
+    started_ = command.started;
+    return first;
+  }
+
+  /// From this cycle on the unit can take the next command: all results have left the chain.
+  void end(std::uint64_t free) { free_ = free; }
+
+ private:
+  /// The cycle before the first in which they can be read: the command is the next one of the unit,
+  /// and those of the one before are there.
+  [[nodiscard]] std::uint64_t parameters_begin(const Command& command) const {
+    return std::max({command.dispatched, holds_code_ ? started_ + 1 : 0, parameters_next_});
+  }
+
+  bool holds_code_ = false;
+  std::uint64_t chain_ = 0;  ///< whose micro-code the unit has
+  std::uint64_t free_ = 0, started_ = 0;
+  std::uint64_t parameters_next_ = 0;  ///< when those of the next command can begin
+};
+
+/// Of a command with rows of `cols` sums through a chain. Of a vector of a parameter the
+/// scratchpad is asked for whole words.
+[[nodiscard]] inline StoreSetUp::Command set_up_command(const Chain& chain, std::uint64_t cols,
+                                                        std::uint64_t lanes,
+                                                        std::uint64_t word_bytes,
+                                                        std::uint64_t dispatched,
+                                                        std::uint64_t started) {
+  StoreSetUp::Command command{dispatched, started, chain_key(chain), chain.stages.size(), 0};
+  const std::uint64_t words = parameter_words(chain);
+  if (words != 0) {
+    command.parameter_words = words * ceil_div(cols, lanes) * ceil_div(4 * lanes, word_bytes);
+  }
+  return command;
+}
+
+}  // namespace systole::hw
