@@ -77,7 +77,7 @@ TEST(Replay, ALoneMatmulTakesItsContract) {
       const hw::Machine machine = with_ports();
       const hw::ArrayCycles cycles = hw::array_cycles(machine.array, m, 48, k, false);
       EXPECT_EQ(alone(machine, matmul_command({m, 48, k}, 0, 128 * 1024, 0)),
-                cycles.latency + hw::kAccumulatorWriteCycles)
+                cycles.latency + hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles)
           << m << " x " << k;
     }
   }
@@ -119,13 +119,16 @@ TEST(Replay, HoweverManyBankGroupsThereAreALoadTakesAsLong) {
   }
 }
 
+/// Without micro-code and parameters: after the start of a store or move.
+constexpr std::uint64_t kRegister = 1;
+
 TEST(Replay, ALoneRowOfResultsLeavesAfterItsChain) {
   const hw::Machine machine = with_ports();
   const hw::Program program = program_of({store_command(0, kApart, 1, 64)});
   const Replay replay = replayed(machine, program);
   const hw::ChainCycles chain = hw::chain_cycles({}, 1, 64, machine.postop.lanes);
   const std::uint64_t ready =
-      replay.dispatch() + chain.fill + hw::kAccumulatorReadCycles + chain.per_row;
+      replay.dispatch() + kRegister + chain.fill + hw::kAccumulatorReadCycles + chain.per_row;
   // Four beats of data.
   const std::uint64_t arrival = ready + 3 + machine.bus.request_latency;
   EXPECT_EQ(replay.end(),
@@ -136,7 +139,7 @@ TEST(Replay, ALoneMoveTakesItsChain) {
   const hw::Machine machine = with_ports();
   const hw::ChainCycles chain = hw::chain_cycles({}, 24, 80, machine.postop.lanes);
   EXPECT_EQ(alone(machine, move_command(0, 0, 24, 80)),
-            chain.total(24) + hw::kAccumulatorReadCycles);
+            kRegister + chain.total(24) + hw::kAccumulatorReadCycles);
 }
 
 TEST(Replay, ACommandWaitsForWhatItReads) {

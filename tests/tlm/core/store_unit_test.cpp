@@ -15,6 +15,7 @@
 #include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
+#include "support/tlm/set_up_alone.h"
 #include "support/tlm/systemc_test.h"
 
 namespace systole::tlm_model {
@@ -75,11 +76,13 @@ TEST_P(StoreContractTest, ALoneMoveTakesTheCyclesOfItsChain) {
   rig.run([&] { rig.execute({move_command(0, kElsewhere, kRows, cols)}, {chain}); });
   const hw::ChainCycles cycles = hw::chain_cycles(chain, kRows, cols, 16);
   EXPECT_EQ(rig[0].started, rig[0].dispatched);
-  EXPECT_EQ(rig[0].released - rig[0].started, cycles.total(kRows) + hw::kAccumulatorReadCycles);
+  const std::uint64_t begin =
+      hw::kAccumulatorReadCycles + test::set_up_alone(hw::Machine{}, chain, cols);
+  EXPECT_EQ(rig[0].released - rig[0].started, cycles.total(kRows) + begin);
   EXPECT_EQ(rig[0].completed, rig[0].released);
   const auto report = report_of(rig);
   EXPECT_EQ(report.at("busy"), kRows * cycles.per_row);
-  EXPECT_EQ(report.at("stalled.fill"), cycles.fill + hw::kAccumulatorReadCycles);
+  EXPECT_EQ(report.at("stalled.fill"), cycles.fill + begin);
   EXPECT_EQ(report.at("stalled.memory"), 0U);
   EXPECT_EQ(report.at("operations"), kRows * cols * chain.stages.size());
   EXPECT_EQ(report.at("accumulator_reads"), cycles.reads);
@@ -114,7 +117,9 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
   const hw::ChainCycles cycles = hw::chain_cycles(chain, rows, kCols, 16);
   std::vector<std::uint64_t> done;  // cycles since the start
   std::uint64_t next_issue = 0;
-  std::uint64_t pipeline = cycles.fill + hw::kAccumulatorReadCycles;
+  const std::uint64_t begin =
+      hw::kAccumulatorReadCycles + test::set_up_alone(machine, chain, kCols);
+  std::uint64_t pipeline = cycles.fill + begin;
   for (std::uint32_t row = 0; row < rows; ++row) {
     const std::uint64_t issued = std::max(next_issue, row < 16 ? 0 : done[row / 8 * 8 - 9]);
     next_issue = issued + 1;
@@ -124,7 +129,7 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
   EXPECT_EQ(rig[0].released - rig[0].started, done.back());
   const auto report = report_of(rig);
   EXPECT_EQ(report.at("stalled.memory"),
-            done.back() - cycles.total(rows) - hw::kAccumulatorReadCycles);
+            done.back() - cycles.total(rows) - begin);
   EXPECT_EQ(report.at("operand_bytes"), rows * kCols);
   EXPECT_EQ(report.at("requests"), rows);
 }
@@ -158,7 +163,8 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   CoreRig rig(machine, false);
   rig.run([&] { rig.execute({store_command(0, kResult, kRows, kCols)}, {kPlain}); });
   const hw::ChainCycles cycles = hw::chain_cycles(kPlain, kRows, kCols, 16);
-  std::uint64_t pipeline = cycles.fill + hw::kAccumulatorReadCycles;
+  std::uint64_t pipeline =
+      cycles.fill + hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kCols);
   std::vector<std::uint64_t> acknowledged;
   std::uint64_t next_issue = 0;
   for (std::uint32_t row = 0; row < kRows; ++row) {
@@ -190,7 +196,9 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
     EXPECT_EQ(rig[1].started, rig[1].dispatched) << "beside the matmul";
     const std::uint64_t stalled = report_of(rig).at("stalled.bank_conflict");
     EXPECT_EQ(rig[1].released - rig[1].started, hw::chain_cycles(kPlain, 64, kCols, 16).total(64) +
-                                                    hw::kAccumulatorReadCycles + stalled);
+                                                    hw::kAccumulatorReadCycles +
+                                                    test::set_up_alone(machine, kPlain, kCols) +
+                                                    stalled);
     return stalled;
   };
   EXPECT_EQ(half, 8192U) << "the move reads the second of two banks";
@@ -226,7 +234,8 @@ TEST_P(AccumulatorWordsTest, AreOneAtLeastForEveryVectorAndAllOfTheRow) {
   EXPECT_EQ(rig[1].released, rig[0].released + words) << "when the array has left";
   EXPECT_EQ(rig[1].released - rig[1].started,
             hw::chain_cycles(kPlain, kRows, kRowCols, GetParam()).total(kRows) +
-                hw::kAccumulatorReadCycles + report_of(rig).at("stalled.bank_conflict"));
+                hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kRowCols) +
+                report_of(rig).at("stalled.bank_conflict"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, AccumulatorWordsTest, ::testing::Values(4U, 16U, 64U));
