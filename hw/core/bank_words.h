@@ -46,10 +46,47 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
   return from;
 }
 
+/// Cycles that weights of B stored transposed take before they can enter a weight-stationary array:
+/// the rows of a fold's columns are read into a transposer, and leave it two cycles later
+/// (hw/array/fold_stream.h).
+[[nodiscard]] inline std::uint64_t transposer_cycles(const Machine::Array& array,
+                                                     const cmd::Matmul& matmul) {
+  if (!matmul.b_transposed || array.dataflow != Dataflow::kWeightStationary) return 0;
+  return std::min(array.cols, matmul.n) + std::uint64_t{1};
+}
+/// By how much a fold after another one waits for them, beyond what its weights take anyway.
+[[nodiscard]] inline std::uint64_t transposer_bubble(const Machine::Array& array,
+                                                     const cmd::Matmul& matmul) {
+  const std::uint64_t fill = transposer_cycles(array, matmul);
+  const std::uint64_t skew = std::uint64_t{array.rows} + array.cols - 2;
+  // What of the fold before hides them, and of its own weights.
+  std::uint64_t beside = matmul.m, hidden = array.rows;
+  if (array.overlap != ArrayOverlap::kFull) beside += skew;
+  if (array.overlap == ArrayOverlap::kNone) hidden = 0;
+  const std::uint64_t needed = std::max(beside, hidden);
+  return std::max(fill + hidden, needed) - needed;
+}
+/// Cycles of a command whose folds are those of array_cycles(), with its transposer.
+[[nodiscard]] inline ArrayCycles with_transposer(ArrayCycles cycles, const Machine::Array& array,
+                                                 const cmd::Matmul& matmul, bool preloaded) {
+  const std::uint64_t fill = transposer_cycles(array, matmul);
+  if (fill == 0 || cycles.folds == 0) return cycles;
+  // The last fold does not wait for those of the next command, which counts them.
+  const bool first = !preloaded || array.overlap == ArrayOverlap::kNone;
+  const std::uint64_t more =
+      (first ? fill : 0) + (cycles.folds - 1) * transposer_bubble(array, matmul);
+  cycles.preload += more;
+  cycles.interval += more;
+  cycles.latency += more;
+  return cycles;
+}
+
 /// array_cycles() and array_reads() of a command.
 [[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
                                                const cmd::Matmul& matmul, bool preloaded) {
-  return array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, int4_of(matmul)), preloaded);
+  return with_transposer(array_cycles(array, matmul.m, matmul.n,
+                                      array_steps(matmul.k, int4_of(matmul)), preloaded),
+                         array, matmul, preloaded);
 }
 [[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
                                              const cmd::Matmul& matmul) {

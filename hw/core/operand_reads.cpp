@@ -88,9 +88,8 @@ class OperandReads::Tiles {
     const std::uint64_t depth = fold % inner_ * rows_ * b_times_;
     const std::uint64_t deep = std::min(rows_ * b_times_, b_bytes_ - depth);
     if (matmul_.b_transposed) {
-      const std::uint64_t beats = std::min(rows_, columns);
-      add_idle(rows_ - beats, reads);
-      add({matmul_.b.address + column * pitch + depth, pitch, deep, beats}, b_times_, reads);
+      add({matmul_.b.address + column * pitch + depth, pitch, deep, columns}, b_times_, reads);
+      add_idle(rows_ + 1, reads);
       return;
     }
     const std::uint64_t beats = ceil_div(deep, std::uint64_t{b_times_});
@@ -147,7 +146,8 @@ OperandReads::OperandReads(const Machine::Array& array, std::uint64_t banks,
   const ArraySchedule schedule(array_, matmul.m, matmul.n,
                                array_steps<std::uint64_t>(matmul.k, int4_of(matmul)), preloaded, 0);
   folds_ = schedule.folds();
-  interval_ = schedule.interval();
+  last_interval_ = schedule.interval();
+  interval_ = last_interval_ + transposer_bubble(array_, matmul);
   const auto banks_of = [&](const LocalTile& tile, const StoredShape& shape) {
     const std::uint64_t last =
         tile.address + (shape.rows - 1) * std::uint64_t{tile.pitch} + shape.cols - 1;
@@ -176,7 +176,7 @@ OperandReads::OperandReads(const OperandReads& before, const cmd::Matmul& matmul
   Tiles(array_, before.matmul_, bank_bytes_).read_a(before.folds_ - 1, a_);
   std::uint64_t streamed = 0;
   for (const Reads& reads : a_) streamed += reads.count;
-  if (streamed < before.interval_) a_.push_back({before.interval_ - streamed, {}, 1});
+  if (streamed < before.last_interval_) a_.push_back({before.last_interval_ - streamed, {}, 1});
   // They come in from the begin of the last fold on, at the earliest.
   at_ = before.last_fold_;
   std::size_t first = 0;
@@ -192,7 +192,8 @@ OperandReads::OperandReads(const OperandReads& before, const cmd::Matmul& matmul
   if (a_.empty()) at_ = at;
   std::uint64_t beside = 0;
   for (const Reads& reads : a_) beside += reads.count;
-  exposed_ = array_.rows - std::min<std::uint64_t>(array_.rows, beside);
+  const std::uint64_t needed = array_.rows + transposer_cycles(array_, matmul);
+  exposed_ = needed - std::min(needed, beside);
   Tiles(array_, matmul_, bank_bytes_).read_b(0, b_);
   merge(a_, b_, runs_);
   left_ += beside + exposed_;
@@ -243,7 +244,7 @@ void OperandReads::find_runs() {
     tiles.read_b(fold_, b_);
   } else if (fold_ + 1 != folds_) {
     tiles.read_b(fold_ + 1, b_);
-    if (array_.overlap == ArrayOverlap::kNone) {
+    if (array_.overlap == ArrayOverlap::kNone && transposer_cycles(array_, matmul_) == 0) {
       b_.insert(b_.begin(), {interval_ - array_.rows, std::nullopt, 1});
     }
   }
@@ -259,7 +260,7 @@ void OperandReads::skip(const BankService& banks, std::uint64_t until) {
   if (free >= left_) {
     at_ += left_;
     left_ = 0;
-    last_fold_ = at_ - std::min(at_, interval_);
+    last_fold_ = at_ - std::min(at_, last_interval_);
     return;
   }
   const std::uint64_t folds = std::min(free / interval_, folds_ - fold_);

@@ -19,8 +19,8 @@ namespace systole::hw {
 ///
 /// - Weight-stationary: a row of A in each cycle of a fold's stream. Rows of B, the bottom one
 ///   first, from the cycle on in which the fold before begins; rows below the last of B are zeros,
-///   which nothing reads. Of B stored transposed a fold reads a row for each of its columns, in the
-///   same cycles.
+///   which nothing reads. Of B stored transposed a fold reads a row for each of its columns, which
+///   leave the transposer as weights from two cycles after the last on.
 /// - Output-stationary: a column of A and a row of B in each cycle. Those of A go through the rows
 ///   of their tile evenly.
 /// - Int4 operands take two words a cycle where hw/array/array.h says so.
@@ -40,7 +40,7 @@ class OperandReads {
   OperandReads(const OperandReads& before, const cmd::Matmul& matmul, std::uint64_t ready,
                const BankService& banks, std::uint64_t at);
 
-  /// Rows of the first weights that `before` does not hide.
+  /// Cycles of the first weights that `before` does not hide.
   [[nodiscard]] std::uint64_t exposed() const noexcept { return exposed_; }
 
   /// Goes on until all is read, or as far as is known if others' uses of the banks before cycle
@@ -81,6 +81,7 @@ class OperandReads {
   std::uint64_t last_bank_ = 0;
   bool is_plain_ = false;  ///< without others a step takes a cycle
   std::uint64_t folds_ = 0, interval_ = 0;
+  std::uint64_t last_interval_ = 0;  ///< of the last fold, for which no weights follow
   std::uint64_t fold_ = 0;       ///< the next one
   std::uint64_t last_fold_ = 0;  ///< cycle in which the last one began
   std::uint64_t at_ = 0;         ///< cycle in which the next step begins

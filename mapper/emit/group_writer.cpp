@@ -78,6 +78,11 @@ void emit_attention(const EmitTarget& to, const Group& group, const AttentionGro
   for (const HeadMixLayer& decoder : attention.decoders) macs += decoder.macs();
   const GroupWriter writer(to, group, macs);
   hw::Program& program = to.program;
+  // The chains of an engine follow each other.
+  if (writer.chain() + std::size_t{1} != program.chains.size()) {
+    program.chains.push_back(group.chain);
+  }
+  const auto chain = static_cast<std::uint16_t>(program.chains.size() - 1);
   program.chains.push_back(attention.softmax);
   if (attention.stages_operands()) {
     program.chains.insert(program.chains.end(), attention.operand_chains.begin(),
@@ -98,8 +103,8 @@ void emit_attention(const EmitTarget& to, const Group& group, const AttentionGro
   command.heads = narrow(attention.heads.size());
   command.k = narrow(attention.dim);
   command.n = narrow(attention.value_dim);
-  command.chain = writer.chain();
-  command.softmax = writer.chain() + 1U;
+  command.chain = chain;
+  command.softmax = chain + 1U;
   command.operand_chains = attention.stages_operands();
   command.mask = narrow(program.masks.size());
   program.masks.push_back(std::move(mask));
@@ -123,12 +128,27 @@ void emit_whole(const EmitTarget& to, const Group& group) {
   }
 }
 
+namespace {
+
+/// The number of a chain of the program. Heads have equal chains: a core that still has the last
+/// one's does not load its micro-code again.
+std::uint16_t number_of(hw::Program& program, const hw::Chain& chain) {
+  constexpr std::size_t kLooked = 64;  // those that a core holds, by default
+  const std::size_t size = program.chains.size();
+  for (std::size_t i = size; i-- > size - std::min(size, kLooked);) {
+    if (program.chains[i] == chain) return static_cast<std::uint16_t>(i);
+  }
+  program.chains.push_back(chain);
+  return static_cast<std::uint16_t>(size);
+}
+
+}  // namespace
+
 GroupWriter::GroupWriter(const EmitTarget& to, const Group& group, std::uint64_t macs)
     : to_(&to), group_(&group) {
   hw::Program& program = to.program;
-  chain_ = static_cast<std::uint16_t>(program.chains.size());
-  program.chains.push_back(group.chain);
-  if (group.pre) program.chains.push_back(group.pre->chain);
+  chain_ = number_of(program, group.chain);
+  if (group.pre) pre_chain_ = number_of(program, group.pre->chain);
   first_mix_ = static_cast<std::uint16_t>(program.mixes.size());
   for (const HeadMixLayer& encoder : group.sections.encoders) program.mixes.push_back(encoder.mix);
   op_ = to.add_operator(group, macs);
@@ -138,7 +158,7 @@ hw::ChainUse GroupWriter::use(bool pre, const Tile& tile) {
   const BoundChain& chain = pre ? *group_->pre : *group_;
   std::vector<hw::DramTile>& further = to_->program.operand_tiles;
   hw::ChainUse use;
-  use.chain = static_cast<std::uint16_t>(chain_ + (pre ? 1 : 0));
+  use.chain = pre ? pre_chain_ : chain_;
   if (chain.valid_cols != 0) use.valid_cols = std::min(chain.valid_cols + tile.row, tile.cols);
   if (chain.statistics != model::kNoTensor) {
     use.statistics = narrow(to_->placement.tensors[chain.statistics].at_row(

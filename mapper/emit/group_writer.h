@@ -85,7 +85,8 @@ class GroupWriter {
   const EmitTarget* to_;
   const Group* group_;
   std::uint32_t op_ = 0;
-  std::uint16_t chain_ = 0;      ///< the chain before the anchor, if any, is the next one
+  std::uint16_t chain_ = 0;
+  std::uint16_t pre_chain_ = 0;  ///< the chain before the anchor, if any
   std::uint16_t first_mix_ = 0;  ///< of its encoders
   std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters_;
 };

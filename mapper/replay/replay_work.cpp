@@ -17,8 +17,9 @@ hw::ArrayCycles product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& mac
 }
 
 /// Cycles of a product that weights which have arrived before save.
-std::uint64_t preload_of(const hw::Machine& machine) {
-  return machine.array.dataflow == hw::Dataflow::kWeightStationary ? machine.array.rows : 0;
+std::uint64_t preload_of(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
+  if (machine.array.dataflow != hw::Dataflow::kWeightStationary) return 0;
+  return machine.array.rows + hw::transposer_cycles(machine.array, mm);
 }
 
 /// How long a result's chain takes, from the accumulator on.
@@ -63,7 +64,7 @@ class Decode {
     // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
     work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                                   hw::accumulator_code(machine_));
-    work_.preload = preload_of(machine_);
+    work_.preload = preload_of(mm, machine_);
     work_.product = mm;
     const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);
     work_.sums = {span.begin, span.end,
@@ -194,7 +195,7 @@ class Decode {
 std::uint64_t least_cycles(const hw::Command& command, const hw::Program& program,
                            const hw::Machine& machine) {
   if (const auto* mm = command.as<hw::cmd::Matmul>())
-    return product_cycles(*mm, machine).interval - preload_of(machine);
+    return product_cycles(*mm, machine).interval - preload_of(*mm, machine);
   const auto* result = command.as<hw::cmd::Result>();
   if (result == nullptr) return 0;
   hw::ChainCycles cycles = result_cycles(*result, program, machine);

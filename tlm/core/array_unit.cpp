@@ -304,7 +304,8 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
                                         memory_.scratchpad.service(), started)
                      : hw::OperandReads(machine_, matmul, started);
   const std::uint64_t exposed = reads_.exposed();
-  const hw::ArrayCycles cycles = compute(matmul, continues, exposed);
+  const hw::ArrayCycles cycles =
+      hw::with_transposer(compute(matmul, continues, exposed), array_, matmul, continues);
   const std::uint64_t interval = cycles.interval + exposed;
 
   const BankedSram::Demand results = result_demand(matmul, cycles);
