@@ -11,7 +11,8 @@ namespace systole::hw {
 
 /// When a unit reads the first sums of its commands: the micro-code of their chains and their
 /// parameters have to be there. The contract of store_times() (hw/dma/store_schedule.h), which a
-/// test compares with it. Parameters that come before their command starts are served at once.
+/// test compares with it. Parameters that come before their command starts take what the scratchpad
+/// has left.
 class StoreSetUp {
  public:
   /// In the order in which the unit takes them.
@@ -23,9 +24,12 @@ class StoreSetUp {
   };
 
   /// How many words of its parameters a command has still to read in the cycles after its start.
-  [[nodiscard]] std::uint64_t late_words(const Command& command) const {
+  /// `left(from, to)`: words that the scratchpad has left in the cycles [from, to).
+  template <typename Left>
+  [[nodiscard]] std::uint64_t late_words(const Command& command, Left left) const {
     const std::uint64_t begun = parameters_begin(command);
-    const std::uint64_t ahead = command.started - std::min(command.started, begun);
+    if (command.parameter_words == 0 || command.started <= begun) return command.parameter_words;
+    const std::uint64_t ahead = left(begun + 1, command.started) + 1;
     return command.parameter_words - std::min(command.parameter_words, ahead);
   }
 

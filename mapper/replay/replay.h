@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "hw/core/array_use.h"
 #include "hw/core/bank_words.h"
 #include "hw/core/operand_reads.h"
 #include "hw/machine/machine.h"
@@ -229,6 +230,7 @@ class Replay {
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load
   double expander_free_ = 0;  ///< when it has taken all so far
   hw::StoreSetUp set_up_;
+  hw::ArrayUse array_use_;
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;
   std::uint64_t row_ = 0;

@@ -157,6 +157,7 @@ void Replay::begin_matmul(Queue& queue) {
   const std::uint64_t exposed = reads_.exposed();
   const std::uint64_t saved = continues ? work.preload : 0;
   work.interval = work.cycles.interval - saved + exposed;
+  array_use_.add(work.product, started, started + work.interval);
   work.sums.from = started;
   work.sums.to = started + work.interval;
   accumulator_.record(work.sums);
@@ -191,8 +192,12 @@ void Replay::begin_store(Queue& queue) {
   const ReplayBanks::Use& parameters = work.parameters;
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
-  const std::uint64_t read = serve_words(parameters.begin, parameters.end,
-                                         set_up_.late_words(work.set_up), queue.started + 1);
+  const std::uint64_t late =
+      set_up_.late_words(work.set_up, [&](std::uint64_t from, std::uint64_t to) {
+        return array_use_.left(parameters.begin, from, to);
+      });
+  const std::uint64_t read =
+      serve_words(parameters.begin, parameters.end, late, queue.started + 1);
   const std::uint64_t set_up = set_up_.begin(work.set_up, read) - queue.started;
   row_done_ = started + static_cast<double>(work.fill + std::max(set_up, work.lead) - work.lead);
   written_ = store_now_ = started;

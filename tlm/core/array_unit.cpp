@@ -312,6 +312,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   events().accumulator_bytes =
       memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
                                  results.words, started, started + interval);
+  memory_.array_use.add(matmul, started, started + interval);
   wait_cycles(interval);
   const std::uint64_t stalled = wait_for_banks(results, started, interval);
   account_matmul(cycles, exposed, started);

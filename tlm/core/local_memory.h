@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/core/array_use.h"
 #include "hw/core/bank_words.h"
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
@@ -24,7 +25,8 @@ struct LocalMemory {
         scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
-        statistics(machine.postop.row_statistics, 0) {}
+        statistics(machine.postop.row_statistics, 0),
+        array_use(machine) {}
 
   [[nodiscard]] std::int32_t* accumulators() noexcept {
     return reinterpret_cast<std::int32_t*>(accumulator.data());
@@ -63,6 +65,7 @@ struct LocalMemory {
   BankedSram accumulator;
   hw::AccumulatorEngine* const accumulator_engine;
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
+  hw::ArrayUse array_use;                 ///< of the scratchpad
   UseObserver* observer = nullptr;        ///< of scratchpad and accumulator, if there are values
   /// Values are computed by its actions, which move them to and from main memory, too; null: by the
   /// units, when their requests have brought what they need.

@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "hw/array/array_schedule.h"
 #include "hw/core/bank_words.h"
 #include "hw/core/fold_command.h"
 
@@ -247,9 +246,8 @@ TEST(OperandReads, TakeTheCyclesOfTheArrayWhereNothingIsInTheirWay) {
     const std::uint64_t rows = machine.array.rows;
     // The weights can come from the begin of the last fold on.
     const std::uint64_t fill = transposer_cycles(machine.array, matmul);
-    const std::uint64_t beside = std::min(
-        7 + cycles - ready,
-        ArraySchedule(machine.array, matmul.m, matmul.n, 1, false, 0).interval());
+    const std::uint64_t beside =
+        std::min(7 + cycles - ready, array_cycles(machine.array, matmul.m, 1, 1, true).interval);
     EXPECT_EQ(next.exposed(), rows + fill - std::min(rows + fill, beside)) << i;
     ASSERT_EQ(next.advance(BankService(2, 2), kAlways),
               7 + 2 * cycles - (rows + fill - next.exposed()))

@@ -8,6 +8,7 @@
 #include "hw/description/machine_file.h"
 #include "hw/program/program.h"
 #include "hw/ring/ring_map.h"
+#include "hw/memory/fixed_memory.h"
 #include "support/input_error.h"
 #include "support/temp_directory.h"
 
@@ -225,6 +226,29 @@ TEST(CoreSystem, IsNoMachineOfOneCore) {
   const std::string error =
       input_error_of([] { static_cast<void>(parse_machine("[[core]]\n[[core]]\n", "m.toml")); });
   expect_contains(error, "m.toml: core: found a machine of several cores");
+}
+
+TEST(CoreSystem, MapsEachCoreForItsShareOfTheMemory) {
+  Machine machine;
+  machine.bus.width_bytes = 64;  // faster than the DRAM
+  const double rate = memory_rate(machine);
+  for (const std::size_t cores : {1U, 2U, 3U, 16U, 64U}) {
+    const CoreSystem system = equal_cores(machine, cores);
+    const Machine mapped = mapped_machine(system, cores - 1);
+    EXPECT_NEAR(memory_rate(mapped) * static_cast<double>(cores), rate, 0.03 * rate) << cores;
+    EXPECT_LE(memory_rate(mapped) * static_cast<double>(cores), rate) << cores;
+    EXPECT_EQ(mapped.bus.width_bytes, machine.bus.width_bytes);
+  }
+  // A bus that is slower than the memory is what they share.
+  machine.bus.width_bytes = 4;
+  const double bus = 4.0 * machine.bus.clock_mhz;
+  ASSERT_LT(bus, rate);
+  const Machine narrow = mapped_machine(equal_cores(machine, 4), 0);
+  EXPECT_NEAR(memory_rate(narrow) * 4, bus, 0.03 * bus);
+  // Answers of a memory of fixed latency come as much later.
+  machine.memory.model = MemoryModel::kFixed;
+  EXPECT_EQ(mapped_machine(equal_cores(machine, 4), 0).memory.read_beat_cycles,
+            4 * machine.memory.read_beat_cycles);
 }
 
 }  // namespace

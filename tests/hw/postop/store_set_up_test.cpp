@@ -26,6 +26,8 @@ StoreSurroundings free_scratchpad() {
   return around;
 }
 
+std::uint64_t all_left(std::uint64_t from, std::uint64_t to) { return to - from; }
+
 Chain random_chain_of(test::Random& random) {
   Chain chain;
   for (std::size_t i = random() % 4; i > 0; --i) {
@@ -73,7 +75,7 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       command.chain = move.chain;
       command.stages = chain.stages.size();
       command.parameter_words = parameter_words(chain) * vectors * 4;
-      const std::uint64_t late = set_up.late_words(command);
+      const std::uint64_t late = set_up.late_words(command, all_left);
       const std::uint64_t first = set_up.begin(command, command.started + 1 + late);
       EXPECT_EQ(gates.times[i].released, first + move.m * vectors) << draw << ' ' << i;
       if (late != 0) ++waited_for_parameters;
@@ -112,7 +114,7 @@ TEST(StoreSetUp, OverlapsWithTheSerialUnitsOfTheFirstRow) {
     StoreSetUp set_up;
     const StoreSetUp::Command command = set_up_command(chain, move.n, kLanes, kLanes,
                                                        move.dispatched, move.started);
-    const std::uint64_t late = set_up.late_words(command);
+    const std::uint64_t late = set_up.late_words(command, all_left);
     const std::uint64_t first = set_up.begin(command, move.started + 1 + late);
     const ChainCycles cycles = chain_cycles(chain, move.m, move.n, kLanes);
     const std::uint64_t begin = std::max(first, move.started + cycles.lead) - cycles.lead;

@@ -140,8 +140,9 @@ TEST(LayerSplit, NoCutOfTheLongestStageCanMove) {
     machine.dram.mib = 128;
     SCOPED_TRACE(hw::to_toml(machine));
     const std::size_t cores = 2 + i % 3;
-    ExpectedStages stages(workload.graph, machine);
-    const CorePlan plan = plan_layers(hw::equal_cores(machine, cores), whole_of(workload), 1);
+    const hw::CoreSystem system = hw::equal_cores(machine, cores);
+    ExpectedStages stages(workload.graph, hw::mapped_machine(system, 0));
+    const CorePlan plan = plan_layers(system, whole_of(workload), 1);
     const std::vector<std::size_t> at = stages.cuts_of_plan(plan);
     const std::pair<std::uint64_t, std::size_t> found = stages.longest(at);
     const std::uint64_t longest = found.first;

@@ -161,13 +161,13 @@ class OperandRangeTest : public ArrayUnitTest,
                          public ::testing::WithParamInterface<hw::Dataflow> {};
 
 /// B begins 16 KiB before the end of the bank of A. So 16 of its rows are in that bank, however
-/// many there are.
+/// many there are. Rows of A are enough to hide a transposer.
 TEST_P(OperandRangeTest, OfBCoversTheRowsThatItHasInMemory) {
   hw::Machine machine = roomy();
   machine.array.dataflow = GetParam();
   machine.scratchpad.ports = 1;
   for (const bool transposed : {false, true}) {
-    for (const MatmulShape shape : {MatmulShape{16, 64, 32}, MatmulShape{16, 32, 64}}) {
+    for (const MatmulShape shape : {MatmulShape{64, 64, 32}, MatmulShape{64, 32, 64}}) {
       test::fresh_kernel();
       hw::Command matmul = matmul_command(shape, 0, kBank - 16 * 1024, 0);
       matmul.as<hw::cmd::Matmul>()->b_transposed = transposed;
