@@ -390,8 +390,14 @@ double TilingCost::request_cycles(const DmaRate& rate) const {
 // A tile of an operand is in one bank as a rule, and gives two words for a row of full rate where
 // its elements are wider, or more, than a step of the array takes of them.
 std::uint64_t TilingCost::product_cycles(std::uint64_t m, std::uint64_t n, std::uint64_t k) const {
-  const std::uint64_t interval =
-      hw::array_cycles(machine_.array, m, n, hw::array_steps(k, problem_.int4), true).interval;
+  hw::cmd::Matmul product;
+  product.m = narrow(m);
+  product.n = narrow(n);
+  product.k = narrow(k);
+  product.a_int4 = problem_.int4.a;
+  product.b_int4 = problem_.int4.b;
+  product.b_transposed = problem_.b_transposed;
+  const std::uint64_t interval = hw::matmul_cycles(machine_.array, product, true).interval;
   if (!problem_.int4.b) return interval;
   const hw::ArrayReads reads = hw::array_reads(machine_.array, m, n, k, problem_.int4);
   return std::max(interval,

@@ -107,7 +107,7 @@ TEST(LowerBound, CountsNormsOfRowsThatNoProductBeforeHas) {
   const model::Graph graph = g.take(q);
   const LowerBound bound = lower_bound(graph, hw::Machine{});
   ASSERT_EQ(bound.operators.size(), 1U);
-  EXPECT_EQ(bound.operators[0].postop, 64 * 2.0 + 6 + 65 * 28.0);
+  EXPECT_EQ(bound.operators[0].postop, 64 * 2.0 + 6 + 65 * 23.0);
 }
 
 TEST(LowerBound, ReadsAgainWhatANormAndAResidualNeed) {

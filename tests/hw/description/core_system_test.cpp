@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "hw/memory/fixed_memory.h"
 #include "hw/program/program.h"
 #include "hw/ring/ring_map.h"
-#include "hw/memory/fixed_memory.h"
 #include "support/input_error.h"
 #include "support/temp_directory.h"
 
