@@ -131,7 +131,7 @@ double CommandCycles::of(const hw::Command& command) const {
   switch (command.opcode()) {
     case hw::Opcode::kMatmul:
       return static_cast<double>(
-          hw::matmul_cycles(machine_.array, *command.as<hw::cmd::Matmul>(), true).interval);
+          hw::steady_matmul_cycles(machine_.array, *command.as<hw::cmd::Matmul>()));
     case hw::Opcode::kLoop:
       return static_cast<double>(
           hw::array_cycles(machine_.array, shape.m, shape.n, shape.k, true).interval);

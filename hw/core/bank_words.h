@@ -88,6 +88,12 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
                                       array_steps(matmul.k, int4_of(matmul)), preloaded),
                          array, matmul, preloaded);
 }
+/// Cycles of a command among others like it, which hide its first weights as it hides theirs.
+[[nodiscard]] inline std::uint64_t steady_matmul_cycles(const Machine::Array& array,
+                                                        const cmd::Matmul& matmul) {
+  const ArrayCycles cycles = matmul_cycles(array, matmul, true);
+  return cycles.interval + (cycles.folds == 0 ? 0 : transposer_bubble(array, matmul));
+}
 [[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
                                              const cmd::Matmul& matmul) {
   return array_reads(array, matmul.m, matmul.n, matmul.k, int4_of(matmul));

@@ -78,11 +78,6 @@ void emit_attention(const EmitTarget& to, const Group& group, const AttentionGro
   for (const HeadMixLayer& decoder : attention.decoders) macs += decoder.macs();
   const GroupWriter writer(to, group, macs);
   hw::Program& program = to.program;
-  // The chains of an engine follow each other.
-  if (writer.chain() + std::size_t{1} != program.chains.size()) {
-    program.chains.push_back(group.chain);
-  }
-  const auto chain = static_cast<std::uint16_t>(program.chains.size() - 1);
   program.chains.push_back(attention.softmax);
   if (attention.stages_operands()) {
     program.chains.insert(program.chains.end(), attention.operand_chains.begin(),
@@ -103,8 +98,8 @@ void emit_attention(const EmitTarget& to, const Group& group, const AttentionGro
   command.heads = narrow(attention.heads.size());
   command.k = narrow(attention.dim);
   command.n = narrow(attention.value_dim);
-  command.chain = chain;
-  command.softmax = chain + 1U;
+  command.chain = writer.chain();
+  command.softmax = writer.chain() + 1U;
   command.operand_chains = attention.stages_operands();
   command.mask = narrow(program.masks.size());
   program.masks.push_back(std::move(mask));
@@ -130,10 +125,10 @@ void emit_whole(const EmitTarget& to, const Group& group) {
 
 namespace {
 
-/// The number of a chain of the program. Heads have equal chains: a core that still has the last
-/// one's does not load its micro-code again.
+/// The number of a chain of the program. Heads of a layer take turns with two chains, whatever the
+/// constants of other layers are: a core that still has the last one's does not load it again.
 std::uint16_t number_of(hw::Program& program, const hw::Chain& chain) {
-  constexpr std::size_t kLooked = 64;  // those that a core holds, by default
+  constexpr std::size_t kLooked = 2;
   const std::size_t size = program.chains.size();
   for (std::size_t i = size; i-- > size - std::min(size, kLooked);) {
     if (program.chains[i] == chain) return static_cast<std::uint16_t>(i);
@@ -147,7 +142,13 @@ std::uint16_t number_of(hw::Program& program, const hw::Chain& chain) {
 GroupWriter::GroupWriter(const EmitTarget& to, const Group& group, std::uint64_t macs)
     : to_(&to), group_(&group) {
   hw::Program& program = to.program;
-  chain_ = number_of(program, group.chain);
+  if (group.attention() != nullptr) {
+    // The chains of an engine follow each other.
+    chain_ = static_cast<std::uint16_t>(program.chains.size());
+    program.chains.push_back(group.chain);
+  } else {
+    chain_ = number_of(program, group.chain);
+  }
   if (group.pre) pre_chain_ = number_of(program, group.pre->chain);
   first_mix_ = static_cast<std::uint16_t>(program.mixes.size());
   for (const HeadMixLayer& encoder : group.sections.encoders) program.mixes.push_back(encoder.mix);

@@ -397,7 +397,7 @@ std::uint64_t TilingCost::product_cycles(std::uint64_t m, std::uint64_t n, std::
   product.a_int4 = problem_.int4.a;
   product.b_int4 = problem_.int4.b;
   product.b_transposed = problem_.b_transposed;
-  const std::uint64_t interval = hw::matmul_cycles(machine_.array, product, true).interval;
+  const std::uint64_t interval = hw::steady_matmul_cycles(machine_.array, product);
   if (!problem_.int4.b) return interval;
   const hw::ArrayReads reads = hw::array_reads(machine_.array, m, n, k, problem_.int4);
   return std::max(interval,
