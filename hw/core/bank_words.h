@@ -84,9 +84,9 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
 /// array_cycles() and array_reads() of a command.
 [[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
                                                const cmd::Matmul& matmul, bool preloaded) {
-  return with_transposer(array_cycles(array, matmul.m, matmul.n,
-                                      array_steps(matmul.k, int4_of(matmul)), preloaded),
-                         array, matmul, preloaded);
+  return with_transposer(
+      array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, int4_of(matmul)), preloaded),
+      array, matmul, preloaded);
 }
 /// Cycles of a command among others like it, which hide its first weights as it hides theirs.
 [[nodiscard]] inline std::uint64_t steady_matmul_cycles(const Machine::Array& array,

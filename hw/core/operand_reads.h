@@ -82,10 +82,10 @@ class OperandReads {
   bool is_plain_ = false;  ///< without others a step takes a cycle
   std::uint64_t folds_ = 0, interval_ = 0;
   std::uint64_t last_interval_ = 0;  ///< of the last fold, for which no weights follow
-  std::uint64_t fold_ = 0;       ///< the next one
-  std::uint64_t last_fold_ = 0;  ///< cycle in which the last one began
-  std::uint64_t at_ = 0;         ///< cycle in which the next step begins
-  std::uint64_t left_ = 0;       ///< steps
+  std::uint64_t fold_ = 0;           ///< the next one
+  std::uint64_t last_fold_ = 0;      ///< cycle in which the last one began
+  std::uint64_t at_ = 0;             ///< cycle in which the next step begins
+  std::uint64_t left_ = 0;           ///< steps
   std::vector<Reads> a_, b_;
   std::vector<Run> runs_;  ///< of the fold in progress, or of what is before the first
   std::size_t run_ = 0;    ///< the next one

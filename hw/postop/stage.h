@@ -146,9 +146,9 @@ struct StageInfo {
 
 /// Cycles between a value and its result.
 [[nodiscard]] std::uint32_t stage_latency(const Stage& stage);
-/// Cycles that each of the serial units takes which make, ahead of the rows, what the stage needs of
-/// each row from its statistics: the reciprocal by which it divides, or mean, root and factor of a
-/// LayerNorm. Each works on another row. 0 after the last.
+/// Cycles that each of the serial units takes which make, ahead of the rows, what the stage needs
+/// of each row from its statistics: the reciprocal by which it divides, or mean, root and factor of
+/// a LayerNorm. Each works on another row. 0 after the last.
 using FactorCycles = std::array<std::uint32_t, 3>;
 [[nodiscard]] FactorCycles factor_cycles(const Stage& stage);
 /// Shortest interval between rows of `vectors` vectors that the stage alone allows: its passes, or

@@ -33,8 +33,8 @@ class StoreSetUp {
     return command.parameter_words - std::min(command.parameter_words, ahead);
   }
 
-  /// Cycle in which the unit reads the first sums of a command. Its late words have been read before
-  /// cycle `parameters_read`.
+  /// Cycle in which the unit reads the first sums of a command. Its late words have been read
+  /// before cycle `parameters_read`.
   std::uint64_t begin(const Command& command, std::uint64_t parameters_read) {
     const std::uint64_t begun = parameters_begin(command);
     parameters_next_ = std::max(begun + command.parameter_words + 1, parameters_read);

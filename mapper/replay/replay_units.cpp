@@ -196,8 +196,7 @@ void Replay::begin_store(Queue& queue) {
       set_up_.late_words(work.set_up, [&](std::uint64_t from, std::uint64_t to) {
         return array_use_.left(parameters.begin, from, to);
       });
-  const std::uint64_t read =
-      serve_words(parameters.begin, parameters.end, late, queue.started + 1);
+  const std::uint64_t read = serve_words(parameters.begin, parameters.end, late, queue.started + 1);
   const std::uint64_t set_up = set_up_.begin(work.set_up, read) - queue.started;
   row_done_ = started + static_cast<double>(work.fill + std::max(set_up, work.lead) - work.lead);
   written_ = store_now_ = started;

@@ -140,9 +140,8 @@ class HeadPlanner {
     if (!base) base = regions_.take(mapping.program_address);
     to.constants = to.tensors = *base;
     to.program = regions_.end();
-    auto moved = std::make_shared<mapper::Mapping>(
-        mapper::relocated(mapping, to, plan_.system.cores[core].machine,
-                          hw::memory_of_tiles(plan_.system)));
+    auto moved = std::make_shared<mapper::Mapping>(mapper::relocated(
+        mapping, to, plan_.system.cores[core].machine, hw::memory_of_tiles(plan_.system)));
     regions_.take(moved->dram_bytes - to.program);
     if (plan_.move) drop_constants(*part.graph);
     programs_[segment].push_back(plan_.programs.size());

@@ -68,14 +68,12 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::StoreSetUp::Command command = hw::set_up_command(
       chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle());
-  events().scratchpad_bytes +=
-      scratchpad.count(command.parameter_words * scratchpad.word_bytes());
+  events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
-  const std::uint64_t late =
-      set_up_.late_words(command, [&](std::uint64_t from, std::uint64_t to) {
-        return memory_.array_use.left(begin, from, to);
-      });
+  const std::uint64_t late = set_up_.late_words(command, [&](std::uint64_t from, std::uint64_t to) {
+    return memory_.array_use.left(begin, from, to);
+  });
   const std::uint64_t ahead = command.parameter_words - late;
   scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
                   cycle() - std::min(cycle(), ahead), cycle());

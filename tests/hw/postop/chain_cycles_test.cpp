@@ -143,8 +143,8 @@ TEST(ChainCycles, OfNormsOfPartedRowsAreBoundByDividerAndRoot) {
   using unit_depth::kMultiply;
   const Stage layer_norm = stage(StageOp::kLayerNormApply);
   const Stage rms_norm = stage(StageOp::kRmsNormApply);
-  // A division of 24 bits, the squares about the mean; a root of 32 bits, a division of 32. Two bits
-  // a cycle, two cycles to read, one to hand over.
+  // A division of 24 bits, the squares about the mean; a root of 32 bits, a division of 32. Two
+  // bits a cycle, two cycles to read, one to hand over.
   constexpr std::uint32_t kMean = 2U + 12U + 1U + 2 * kMultiply + 2 * kAdd;
   EXPECT_EQ(stage_interval(layer_norm, 1), kMean);
   EXPECT_EQ(stage_interval(layer_norm, 29), 29U);

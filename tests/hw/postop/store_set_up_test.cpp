@@ -112,8 +112,8 @@ TEST(StoreSetUp, OverlapsWithTheSerialUnitsOfTheFirstRow) {
     move.n = 1 + random() % 100;
     const StoreTimes gates = store_times({chain}, {move}, params, free_scratchpad()).times[0];
     StoreSetUp set_up;
-    const StoreSetUp::Command command = set_up_command(chain, move.n, kLanes, kLanes,
-                                                       move.dispatched, move.started);
+    const StoreSetUp::Command command =
+        set_up_command(chain, move.n, kLanes, kLanes, move.dispatched, move.started);
     const std::uint64_t late = set_up.late_words(command, all_left);
     const std::uint64_t first = set_up.begin(command, move.started + 1 + late);
     const ChainCycles cycles = chain_cycles(chain, move.m, move.n, kLanes);

@@ -108,7 +108,8 @@ TEST_F(RtlWaveTest, TheArraysProductsHaveTheCyclesOfTheirCommands) {
         if (change.time >= begins[i] && change.time <= next) last = change.time;
       }
       const std::uint64_t leaves =
-          (command.completed - hw::kMatmulRegisterCycles - hw::kAccumulatorWriteCycles) * period + period / 2;
+          (command.completed - hw::kMatmulRegisterCycles - hw::kAccumulatorWriteCycles) * period +
+          period / 2;
       EXPECT_LE(last, leaves);
       exact += last == leaves ? 1 : 0;
     }

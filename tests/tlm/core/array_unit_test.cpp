@@ -44,7 +44,8 @@ TEST_P(ArrayContractTest, ALoneMatmulTakesTheCyclesOfTheContract) {
   const hw::ArrayCycles cycles = hw::array_cycles(machine.array, shape.m, shape.n, shape.k, false);
   EXPECT_EQ(rig[0].started, rig[0].dispatched);
   EXPECT_EQ(rig[0].released - rig[0].started, cycles.interval);
-  EXPECT_EQ(rig[0].completed - rig[0].started, cycles.latency + hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles);
+  EXPECT_EQ(rig[0].completed - rig[0].started,
+            cycles.latency + hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles);
 }
 
 std::string array_case_name(const ::testing::TestParamInfo<ArrayCase>& info) {

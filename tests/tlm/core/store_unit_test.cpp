@@ -128,8 +128,7 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
   }
   EXPECT_EQ(rig[0].released - rig[0].started, done.back());
   const auto report = report_of(rig);
-  EXPECT_EQ(report.at("stalled.memory"),
-            done.back() - cycles.total(rows) - begin);
+  EXPECT_EQ(report.at("stalled.memory"), done.back() - cycles.total(rows) - begin);
   EXPECT_EQ(report.at("operand_bytes"), rows * kCols);
   EXPECT_EQ(report.at("requests"), rows);
 }
@@ -195,10 +194,9 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
     });
     EXPECT_EQ(rig[1].started, rig[1].dispatched) << "beside the matmul";
     const std::uint64_t stalled = report_of(rig).at("stalled.bank_conflict");
-    EXPECT_EQ(rig[1].released - rig[1].started, hw::chain_cycles(kPlain, 64, kCols, 16).total(64) +
-                                                    hw::kAccumulatorReadCycles +
-                                                    test::set_up_alone(machine, kPlain, kCols) +
-                                                    stalled);
+    EXPECT_EQ(rig[1].released - rig[1].started,
+              hw::chain_cycles(kPlain, 64, kCols, 16).total(64) + hw::kAccumulatorReadCycles +
+                  test::set_up_alone(machine, kPlain, kCols) + stalled);
     return stalled;
   };
   EXPECT_EQ(half, 8192U) << "the move reads the second of two banks";
