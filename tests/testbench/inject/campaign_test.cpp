@@ -91,7 +91,7 @@ TEST(Campaign, TheFastPathEqualsFullSimulationsWithAnyNumberOfWorkers) {
   const test::VitRun vit("transformer", 2);
   CampaignRequest request;
   request.targets.assign(kFaultTargets.begin(), kFaultTargets.end());
-  request.injections = 60;
+  request.injections = 100;
   request.workers = 2;
   const CampaignResult fast = run_apart(subject_of(vit), request);
   request.workers = 3;
