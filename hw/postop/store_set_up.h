@@ -33,19 +33,17 @@ class StoreSetUp {
     return command.parameter_words - std::min(command.parameter_words, ahead);
   }
 
-  /// Cycle in which the unit reads the first sums of a command. Its late words have been read
-  /// before cycle `parameters_read`.
+  /// Cycle in which the unit reads the first sums of a command. Its parameters have been read
+  /// before cycle `parameters_read`, which comes after its start.
   std::uint64_t begin(const Command& command, std::uint64_t parameters_read) {
-    const std::uint64_t begun = parameters_begin(command);
-    parameters_next_ = std::max(begun + command.parameter_words + 1, parameters_read);
-    std::uint64_t first = std::max(command.started + 1, parameters_read);
+    std::uint64_t first = parameters_read;
     if (!holds_code_ || command.chain != chain_) {
       const std::uint64_t words = command.stages * kMicrocodeWords;
       first = std::max(first, std::max(command.dispatched, free_) + words + 1);
     }
     holds_code_ = true;
     chain_ = command.chain;
-    started_ = command.started;
+    parameters_next_ = parameters_read;
     return first;
   }
 
@@ -56,12 +54,12 @@ class StoreSetUp {
   /// The cycle before the first in which they can be read: the command is the next one of the unit,
   /// and those of the one before are there.
   [[nodiscard]] std::uint64_t parameters_begin(const Command& command) const {
-    return std::max({command.dispatched, holds_code_ ? started_ + 1 : 0, parameters_next_});
+    return std::max(command.dispatched, parameters_next_);
   }
 
   bool holds_code_ = false;
   std::uint64_t chain_ = 0;  ///< whose micro-code the unit has
-  std::uint64_t free_ = 0, started_ = 0;
+  std::uint64_t free_ = 0;
   std::uint64_t parameters_next_ = 0;  ///< when those of the next command can begin
 };
 
