@@ -117,7 +117,9 @@ std::uint64_t default_registers(std::size_t index) {
 
 Machine mapped_machine(const CoreSystem& system, std::size_t core) {
   Machine machine = system.cores.at(core).machine;
-  const auto sharers = static_cast<std::uint32_t>(tiles_of(system).cores.size());
+  const auto sharers = static_cast<std::uint32_t>(
+      std::count_if(system.cores.begin(), system.cores.end(),
+                    [](const CoreSite& site) { return !is_ring(site); }));
   if (sharers < 2) return machine;
   machine.memory.read_beat_cycles *= sharers;
   const double bus = port_rate(machine) * machine.bus.clock_mhz;

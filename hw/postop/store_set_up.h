@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "base/round.h"
 #include "hw/postop/microcode.h"
@@ -37,11 +38,10 @@ class StoreSetUp {
   /// before cycle `parameters_read`, which comes after its start.
   std::uint64_t begin(const Command& command, std::uint64_t parameters_read) {
     std::uint64_t first = parameters_read;
-    if (!holds_code_ || command.chain != chain_) {
+    if (chain_ != command.chain) {
       const std::uint64_t words = command.stages * kMicrocodeWords;
       first = std::max(first, std::max(command.dispatched, free_) + words + 1);
     }
-    holds_code_ = true;
     chain_ = command.chain;
     parameters_next_ = parameters_read;
     return first;
@@ -57,8 +57,7 @@ class StoreSetUp {
     return std::max(command.dispatched, parameters_next_);
   }
 
-  bool holds_code_ = false;
-  std::uint64_t chain_ = 0;  ///< whose micro-code the unit has
+  std::optional<std::uint64_t> chain_;  ///< whose micro-code the unit has
   std::uint64_t free_ = 0;
   std::uint64_t parameters_next_ = 0;  ///< when those of the next command can begin
 };
@@ -70,12 +69,8 @@ class StoreSetUp {
                                                         std::uint64_t word_bytes,
                                                         std::uint64_t dispatched,
                                                         std::uint64_t started) {
-  StoreSetUp::Command command{dispatched, started, chain_key(chain), chain.stages.size(), 0};
-  const std::uint64_t words = parameter_words(chain);
-  if (words != 0) {
-    command.parameter_words = words * ceil_div(cols, lanes) * ceil_div(4 * lanes, word_bytes);
-  }
-  return command;
+  return {dispatched, started, chain_key(chain), chain.stages.size(),
+          parameter_words(chain) * ceil_div(cols, lanes) * ceil_div(4 * lanes, word_bytes)};
 }
 
 }  // namespace systole::hw

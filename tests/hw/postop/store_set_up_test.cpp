@@ -8,23 +8,11 @@
 
 #include "hw/array/accumulator.h"
 #include "hw/dma/store_schedule.h"
+#include "tests/hw/dma/store_case.h"
 #include "tests/hw/postop/random_chain.h"
 
 namespace systole::hw {
 namespace {
-
-/// A scratchpad that serves everything at once.
-StoreSurroundings free_scratchpad() {
-  StoreSurroundings around;
-  around.read_parameters = [](std::uint64_t /*cycle*/, std::uint64_t /*address*/, bool /*ahead*/) {
-    return true;
-  };
-  around.write = [](std::uint64_t /*cycle*/, std::uint64_t /*address*/, std::uint64_t /*bytes*/) {
-    return true;
-  };
-  around.no_port = [](std::uint64_t /*cycle*/, std::uint64_t /*at*/) { return false; };
-  return around;
-}
 
 std::uint64_t all_left(std::uint64_t from, std::uint64_t to) { return to - from; }
 
@@ -43,10 +31,7 @@ Chain random_chain_of(test::Random& random) {
 TEST(StoreSetUp, IsTheContractOfTheGates) {
   constexpr std::uint64_t kLanes = 4;
   test::Random random(11);
-  const Machine::Dma dma;
-  const StoreParams params{kLanes,
-                           {RequestCut(dma), kLanes, 4, SlotOrder::kIssue, 2 * 64 / 4},
-                           {RequestCut(dma), 4, SlotOrder::kIssue, 2}};
+  const StoreParams params = test::store_params(kLanes, kLanes);
   std::size_t waited_for_code = 0, waited_for_parameters = 0;
   for (int draw = 0; draw < 400; ++draw) {
     std::vector<Chain> chains;
@@ -62,7 +47,7 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       move.started = cycle + random() % 3 * (random() % 60);
       cycle += random() % 80;
     }
-    const StoreSchedule gates = store_times(chains, moves, params, free_scratchpad());
+    const StoreSchedule gates = store_times(chains, moves, params, test::nothing_around());
     StoreSetUp set_up;
     std::uint64_t free = 0;
     for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -93,10 +78,7 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
 TEST(StoreSetUp, OverlapsWithTheSerialUnitsOfTheFirstRow) {
   constexpr std::uint64_t kLanes = 4;
   test::Random random(12);
-  const Machine::Dma dma;
-  const StoreParams params{kLanes,
-                           {RequestCut(dma), kLanes, 4, SlotOrder::kIssue, 2 * 64 / 4},
-                           {RequestCut(dma), 4, SlotOrder::kIssue, 2}};
+  const StoreParams params = test::store_params(kLanes, kLanes);
   int ahead = 0;
   for (int draw = 0; draw < 400; ++draw) {
     constexpr std::array<StageOp, 5> kOps = {StageOp::kRequantise, StageOp::kSoftmax,
@@ -110,7 +92,7 @@ TEST(StoreSetUp, OverlapsWithTheSerialUnitsOfTheFirstRow) {
     move.started = move.dispatched + random() % 100;
     move.m = 1 + random() % 12;
     move.n = 1 + random() % 100;
-    const StoreTimes gates = store_times({chain}, {move}, params, free_scratchpad()).times[0];
+    const StoreTimes gates = store_times({chain}, {move}, params, test::nothing_around()).times[0];
     StoreSetUp set_up;
     const StoreSetUp::Command command =
         set_up_command(chain, move.n, kLanes, kLanes, move.dispatched, move.started);
