@@ -86,6 +86,7 @@ ordered_json to_json(const hw::Operator& op) {
                        {"cols", op.cols},
                        {"macs", op.macs}};
   if (op.int4) json["int4"] = true;
+  if (op.section != 0) json["section"] = op.section;
   return json;
 }
 
@@ -135,6 +136,11 @@ class Fields {
     } catch (const ordered_json::exception&) {
       fail(key);
     }
+  }
+  /// What is missing is as it was.
+  template <typename T>
+  void get_if_there(const char* key, T& value) const {
+    if (object_.contains(key)) get(key, value);
   }
   /// What is missing is false.
   void get_flag(const char* key, bool& value) const {
@@ -190,6 +196,7 @@ void read_fields(const Fields& in, hw::Operator& op) {
   in.get("rows", op.rows);
   in.get("cols", op.cols);
   in.get_flag("int4", op.int4);
+  in.get_if_there("section", op.section);
   in.get("macs", op.macs);
 }
 

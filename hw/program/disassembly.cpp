@@ -145,6 +145,7 @@ void write_operator(Listing& out, std::size_t index, const Operator& op) {
   out.text(" rows=").number(op.rows);
   out.text(" cols=").number(op.cols);
   if (op.int4) out.text(" int4");
+  if (op.section != 0) out.text(" section=").number(op.section);
   out.text(" macs=").number(op.macs).text("\n");
 }
 

@@ -293,6 +293,11 @@ struct Operator {
   std::uint32_t rows = 0, cols = 0;
   std::uint64_t macs = 0;
   bool int4 = false;  ///< its int8 are stored as int4, in pairs along a row
+  /// Columns of a section: sections follow each other, each with all rows; 0: rows are whole.
+  std::uint32_t section = 0;
+  /// Columns that reside side by side.
+  [[nodiscard]] std::uint32_t section_cols() const { return section == 0 ? cols : section; }
+  [[nodiscard]] std::uint64_t section_bytes() const { return std::uint64_t{rows} * pitch; }
 };
 
 /// The mask of an attention layer (hw/attention/mask_codec.h), as it resides in memory at

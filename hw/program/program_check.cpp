@@ -25,8 +25,13 @@ void check_operator(const Operator& op, const Machine& machine, std::uint64_t dr
   if (op.int4 && op.type != DType::kS8) {
     throw InputError("int4 of type " + std::string(name_of(op.type)) + ", expected s8");
   }
-  const std::uint32_t cols = op.int4 ? int4_pairs(op.cols) : op.cols;
-  const Int128 extent = (Int128{rows} - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
+  if (op.section != 0 && (op.int4 || op.cols % op.section != 0)) {
+    throw InputError("sections of " + std::to_string(op.section) + " columns, expected a part of " +
+                     std::to_string(op.cols) + " without int4");
+  }
+  const std::uint32_t cols = op.int4 ? int4_pairs(op.cols) : op.section_cols();
+  const std::uint32_t sections = op.cols / op.section_cols();
+  const Int128 extent = (Int128{rows} * sections - 1) * op.pitch + Int128{cols} * bytes_of(op.type);
   if (extent + op.address > size) {
     throw InputError("result at " + std::to_string(op.address) + " exceeds the " +
                      std::to_string(size) + " " + name_of(space));

@@ -13,15 +13,18 @@ namespace systole::mapper {
 namespace {
 
 /// What may be pipelined, the simplest first: of equals the first one is taken.
-constexpr std::array<Pipelining, 9> kPipelinings = {{{false, false, 0, false},
-                                                     {true, false, 0, false},
-                                                     {false, true, 0, false},
-                                                     {true, true, 0, false},
-                                                     {true, false, 0, true},
-                                                     {true, true, 0, true},
-                                                     {true, true, 2, false},
-                                                     {true, true, 3, false},
-                                                     {true, true, 4, false}}};
+constexpr std::array<Pipelining, 12> kPipelinings = {{{false, false, 0, false, false},
+                                                      {true, false, 0, false, false},
+                                                      {false, true, 0, false, false},
+                                                      {true, true, 0, false, false},
+                                                      {true, false, 0, true, false},
+                                                      {true, true, 0, true, false},
+                                                      {true, true, 2, false, false},
+                                                      {true, true, 3, false, false},
+                                                      {true, true, 4, false, false},
+                                                      {true, false, 0, false, true},
+                                                      {true, true, 0, false, true},
+                                                      {true, true, 0, true, true}}};
 /// What tensors may have of the scratchpad, the usual first.
 constexpr std::array<Residence, 10> kResidences = {{{4, false, false, false},
                                                     {6, false, false, false},
@@ -172,7 +175,7 @@ std::vector<Plan> PlanSearch::ways_to_pipeline() const {
   for (const FusedGraph& fused : fused_) {
     if (fused.calls != CloseCalls::kByCost) continue;
     for (const Pipelining& allowed : kPipelinings) {
-      if (searches_ && allowed.joined != 0) continue;
+      if (searches_ && (allowed.joined != 0 || allowed.projected)) continue;
       Plan plan = plan_of(fused, allowed);
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines;
@@ -301,7 +304,13 @@ void PlanSearch::weigh_first_ways() {
   // Of every way: one that is slow with the usual tensors on chip may be the fastest where banks
   // matter. Without the slower ones vit65 took up to 11 % longer on a machine with more hardware.
   if (drafts_first_) {
-    for (const Plan& way : fastest_first(drafts_)) draft_all(way);
+    const std::vector<Plan> ways = fastest_first(drafts_);
+    const double worth = kWorthChoosing * static_cast<double>(ways.front().expected.cycles);
+    for (const Plan& way : ways) {
+      // Heads that wait for a product between them gain nothing by what resides.
+      const bool waits = way.expected.given_up || static_cast<double>(way.expected.cycles) > worth;
+      if (!way.allowed.projected || !waits) draft_all(way);
+    }
   }
   weigh(kChosen, any_choice);
   const std::vector<Plan> best = best_ways();

@@ -19,6 +19,8 @@ constexpr std::size_t kSpread = 4;
 /// So many of the best tilings of a group in a pipeline are tried: with those after them vit65 was
 /// as fast on 336 machines of mapping_bench.
 constexpr std::size_t kInPipelines = 9;
+/// So many of the best tilings by whole sections of heads.
+constexpr std::size_t kOfSections = 3;
 /// So many of the tilings that were the best so far are tried again where the same pipeline runs
 /// between others.
 constexpr std::size_t kTriedAgain = 4;
@@ -139,6 +141,17 @@ std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<Tiled
   return groups;
 }
 
+void TilingChoice::add_sections(const TiledGroup& product, std::vector<Tiling>& candidates) {
+  TilingProblem problem = product.problem;
+  for (std::uint32_t cols = 2 * problem.section; cols < problem.n; cols *= 2) {
+    if (problem.n % cols != 0) return;
+    problem.section = cols;
+    const std::vector<Tiling>& all = tiler_.tilings(problem);
+    candidates.insert(candidates.end(), all.begin(),
+                      all.begin() + static_cast<std::ptrdiff_t>(std::min(kOfSections, all.size())));
+  }
+}
+
 std::vector<Tiling> TilingChoice::candidates_alone(const TiledGroup& group,
                                                    const TilingTrials& trials) {
   std::vector<Tiling> all = tiler_.candidates(group.problem, group.group->name);
@@ -219,6 +232,7 @@ std::vector<TilingChoice::Tilings> TilingChoice::improve(TiledPipeline& now, Til
     if (!pipeline.is_single()) {
       candidates = tiler_.candidates(groups[i].problem, groups[i].group->name);
       if (candidates.size() > kInPipelines) candidates.resize(kInPipelines);
+      if (i == 0 && pipeline.section != 0) add_sections(groups[i], candidates);
     }
     // More bytes cost energy: they have to save time that is worth it.
     for (const Tiling& candidate : candidates) {

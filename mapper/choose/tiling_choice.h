@@ -90,6 +90,8 @@ class TilingChoice {
   [[nodiscard]] std::optional<std::vector<TiledGroup>> in_pieces(std::vector<TiledGroup> groups,
                                                                  std::uint32_t pieces,
                                                                  bool by_rows);
+  /// Adds tilings of a product before heads whose C tiles are wider than a section.
+  void add_sections(const TiledGroup& product, std::vector<Tiling>& candidates);
   /// The number of this decision, the same for equal ones.
   [[nodiscard]] std::size_t number_of(Decision decision);
 

@@ -22,7 +22,8 @@ constexpr std::size_t kOfNext = 16;
 /// The pipeline as far as it is judged by.
 Pipeline judged(const Pipeline& pipeline) {
   Pipeline part = pipeline;
-  if (pipeline.is_heads_alone()) part.levels.resize(std::min(part.levels.size(), kJudged));
+  if (pipeline.is_heads_alone() && pipeline.section == 0)
+    part.levels.resize(std::min(part.levels.size(), kJudged));
   return part;
 }
 

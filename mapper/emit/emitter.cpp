@@ -255,7 +255,12 @@ void Emitter::emit_results(const Tile& part, const hw::LocalTile& c, const Tile&
   const std::uint32_t words = hw::parameter_words(work.group().chain);
   const std::uint32_t parameters =
       words != 0 ? stream_parameters(false, tile, work.result_cols, work) : 0;
-  work.add_result(part, c, parameters + kParameterBytes * words * (part.col - tile.col));
+  for (std::uint32_t done = 0; done < part.cols; done += work.result_cols) {
+    const std::uint32_t col = part.col + done;
+    work.add_result({part.row, col, part.rows, std::min(work.result_cols, part.cols - done)},
+                    {c.address + done, c.pitch},
+                    parameters + kParameterBytes * words * (col - tile.col));
+  }
 }
 
 bool Emitter::load_weights(Work& work) {

@@ -44,6 +44,7 @@ std::uint32_t EmitTarget::add_operator(const Group& group, std::uint64_t macs) c
                                                              : hw::Operator::Place::kDram;
   result.type = group.chain.out;
   result.int4 = out.int4;
+  result.section = out.section;
   result.address = address(written, 0, 0);
   result.pitch = pitch(written);
   result.rows = written.rows;

@@ -34,9 +34,15 @@ class PipelineFinder {
     std::vector<Pipeline> pipelines;
     for (std::size_t step = 0; step < groups_.size(); step = pipelines.back().end()) {
       Pipeline next{step, {0}};
-      if (allowed.attention) next = attention(step, allowed.strips);
+      if (allowed.attention && allowed.projected) next = projected(step, allowed.strips);
+      if (allowed.attention && next.is_single()) next = attention(step, allowed.strips, 0);
       if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
       if (allowed.rows && next.is_single()) next = rows(step);
+      // A product that heads read is not the end of other rows.
+      const bool has_heads = allowed.attention && allowed.projected && !next.is_single();
+      if (has_heads && next.heads == 0 && !projected(next.end() - 1, allowed.strips).is_single()) {
+        next.levels.pop_back();
+      }
       pipelines.push_back(std::move(next));
     }
     return pipelines;
@@ -94,7 +100,8 @@ class PipelineFinder {
            (scores.statistics == context.statistics && readers_[scores.statistics] == 1);
   }
 
-  [[nodiscard]] Pipeline attention(std::size_t step, bool in_strips) const {
+  /// `reserved`: sums of each half of the accumulator that others need.
+  [[nodiscard]] Pipeline attention(std::size_t step, bool in_strips, std::uint64_t reserved) const {
     Pipeline pipeline{step, {0}};
     if (!is_head(step)) return pipeline;
     const Group& scores = groups_[step];
@@ -118,7 +125,7 @@ class PipelineFinder {
       in_strips =
           in_strips && hw::parameter_words(other.chain) == 0 && hw::is_row_wise(other.chain);
     }
-    const std::uint64_t half = whole_share(machine_).sums_end;
+    const std::uint64_t half = whole_share(machine_).sums_end - reserved;
     const std::uint64_t row_bytes = operand_pitch(scores.n(), machine_.array.rows);
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
@@ -142,6 +149,55 @@ class PipelineFinder {
     }
     pipeline.heads = narrow(heads);
     return pipeline;
+  }
+
+  /// Heads whose queries, keys and values one product gives, and that product before them: while
+  /// scores of a head pass the post-op unit, the array multiplies for the next one.
+  [[nodiscard]] Pipeline projected(std::size_t step, bool in_strips) const {
+    Pipeline alone{step, {0}};
+    if (step + 1 >= groups_.size() || !is_head(step + 1)) return alone;
+    const Group& product = groups_[step];
+    if (!is_plain(product) || product.matmul() == nullptr || !is_weight(product.matmul()->b) ||
+        product.m() < 2) {
+      return alone;
+    }
+    const Tensor& result = graph_.tensors[product.out.tensor];
+    const std::uint32_t section = groups_[step + 1].a.cols;
+    const bool is_whole = is_temporary(product.out) && product.out.rows == result.rows &&
+                          product.out.cols == result.cols && hw::bytes_of(result.type) == 1 &&
+                          !result.int4 && !hw::is_row_wise(product.chain) &&
+                          product.valid_cols == 0 && product.statistics == model::kNoTensor;
+    if (!is_whole || result.cols % section != 0) {
+      return alone;
+    }
+    const std::uint64_t sums = section_sums(product, section, machine_);
+    if (sums >= whole_share(machine_).sums_end) return alone;
+    Pipeline heads = attention(step + 1, in_strips, sums);
+    if (heads.heads == 0) return alone;
+    std::size_t reads = 0;
+    heads.read_by.assign(result.cols / section, 0);
+    std::vector<bool> is_read(heads.read_by.size(), false);
+    for (std::size_t next = step + 1; next < heads.end(); ++next) {
+      const View &a = groups_[next].a, &b = groups_[next].matmul()->b;
+      for (const View& view : {a, b}) {
+        if (view.tensor != product.out.tensor) continue;
+        if (view.rows != result.rows || view.cols != section || view.col % section != 0 ||
+            view.folded) {
+          return alone;
+        }
+        ++reads;
+        const std::size_t of = view.col / section;
+        if (!is_read[of]) heads.read_by[of] = narrow(next - step - 1);
+        is_read[of] = true;
+      }
+      if (!keeps(step, next)) return alone;
+    }
+    if (reads != readers_[product.out.tensor]) return alone;
+    heads.first = step;
+    heads.section = section;
+    for (std::uint32_t& level : heads.levels) ++level;
+    heads.levels.insert(heads.levels.begin(), 0);
+    return heads;
   }
 
   /// Whether the scratchpad could hold all queries, keys and values: every row tile takes all
@@ -272,7 +328,73 @@ std::vector<Pipeline> find_pipelines(const Graph& graph, const std::vector<Group
   return PipelineFinder(graph, groups, machine).find(allowed);
 }
 
+namespace {
+
+/// Turns of heads with those of the product before them: while a head passes the post-op unit, what
+/// the next one reads is multiplied.
+std::vector<Turn> turns_after_product(const Pipeline& pipeline,
+                                      const std::vector<std::vector<Tile>>& tiles) {
+  Pipeline heads = pipeline;
+  heads.section = 0;
+  heads.levels.erase(heads.levels.begin());
+  for (std::uint32_t& level : heads.levels) --level;
+  const std::vector<Turn> turns = turns_of(heads, {tiles.begin() + 1, tiles.end()});
+  std::vector<std::size_t> begins;  // of the heads, among their turns
+  std::vector<std::size_t> first_of(pipeline.heads * std::size_t{2}, turns.size());  // by group
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    std::size_t& first = first_of[turns[i].group];
+    first = std::min(first, i);
+    if (turns[i].group == 2 * begins.size()) begins.push_back(i);
+  }
+  begins.push_back(turns.size());
+  // The scores of a head in strips are written between those of the head before it.
+  for (std::size_t head = 1; head < pipeline.heads && pipeline.strips > 1; ++head) {
+    first_of[2 * head] = begins[head - 1];
+  }
+  // A tile of the product, and the turn before which it has to be issued.
+  struct Needed {
+    std::size_t before, tile;
+  };
+  std::vector<Needed> product;
+  for (std::size_t i = 0; i < tiles.front().size(); ++i) {
+    const Tile& tile = tiles.front()[i];
+    const std::size_t end = ceil_div(tile.col + tile.cols, pipeline.section);
+    Needed needed{turns.size(), i};
+    for (std::size_t section = tile.col / pipeline.section; section < end; ++section) {
+      needed.before = std::min(needed.before, first_of[pipeline.read_by[section]]);
+    }
+    product.push_back(needed);
+  }
+  std::stable_sort(product.begin(), product.end(),
+                   [](const Needed& a, const Needed& b) { return a.before < b.before; });
+  const auto needed_by = [&](std::size_t turn) {
+    const auto later = [](std::size_t at, const Needed& tile) { return at < tile.before; };
+    return static_cast<std::size_t>(std::upper_bound(product.begin(), product.end(), turn, later) -
+                                    product.begin());
+  };
+  std::vector<Turn> all;
+  std::size_t done = 0;
+  const auto issue_until = [&](std::size_t end) {
+    for (; done < end; ++done) all.push_back({0, product[done].tile});
+  };
+  for (std::size_t head = 0; head + 1 < begins.size(); ++head) {
+    // Between the turns of a head comes what the next head begins with, and the turn after that.
+    const std::size_t begin = begins[head], end = begins[head + 1];
+    issue_until(needed_by(begin));
+    const std::size_t from = done, next = std::max(needed_by(end + 1), from);
+    for (std::size_t i = begin; i < end; ++i) {
+      issue_until(needed_by(i));
+      all.push_back({turns[i].group + 1, turns[i].tile});
+      issue_until(from + ceil_div((next - from) * (i + 1 - begin), end - begin));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vector<Tile>>& tiles) {
+  if (pipeline.section != 0) return turns_after_product(pipeline, tiles);
   const std::size_t groups = pipeline.levels.size();
   std::vector<Turn> turns;
   std::size_t count = 0;

@@ -23,8 +23,13 @@ struct Pipeline {
   std::uint32_t slots = 0;
   /// What passes through a ring after the contexts, if there is room.
   std::vector<model::TensorId> passing{};
-  /// Pairs of scores and context at the begin.
+  /// Pairs of scores and context, after the product that they read if there is one.
   std::uint32_t heads = 0;
+  /// Columns of a head's operand in the result of the first group, a product that all heads read;
+  /// 0: the heads come first. Its tiles are issued in the order in which the heads read them.
+  std::uint32_t section = 0;
+  /// By section of that result: which of the groups after the first one is the first to read it.
+  std::vector<std::uint32_t> read_by{};
   /// A row tile passes all heads and the groups after them before the next one follows; else head
   /// follows head.
   bool by_rows = false;
@@ -35,19 +40,27 @@ struct Pipeline {
 
   [[nodiscard]] std::size_t end() const { return first + levels.size(); }
   [[nodiscard]] bool is_single() const { return levels.size() == 1; }
+  /// The level of the scores: that of the context is the next one.
+  [[nodiscard]] std::uint32_t scores_level() const { return section == 0 ? 0 : 1; }
+  /// Whether groups of a level are scores or contexts of heads.
+  [[nodiscard]] bool is_of_heads(std::uint32_t level) const {
+    return heads != 0 && level >= scores_level() && level < scores_level() + 2;
+  }
   /// Head after head, with nothing after them.
   [[nodiscard]] bool is_heads_alone() const { return heads != 0 && !by_rows; }
   [[nodiscard]] bool operator==(const Pipeline& other) const {
     return first == other.first && levels == other.levels && row_tile == other.row_tile &&
-           by_rows == other.by_rows && strips == other.strips;
+           by_rows == other.by_rows && strips == other.strips && section == other.section;
   }
   /// Rows of the C tiles of a level, of the last one perhaps fewer; 0: each group has its own.
   [[nodiscard]] std::uint32_t tile_rows(std::uint32_t level) const {
-    return level == 0 ? row_tile * strips : row_tile;
+    if (level < scores_level()) return 0;
+    return level == scores_level() ? row_tile * strips : row_tile;
   }
   /// The first group of a level, counted from the pipeline's first.
   [[nodiscard]] std::size_t first_of(std::uint32_t level) const {
-    return heads == 0 || level < 2 ? level : level + 2 * (heads - std::size_t{1});
+    const bool is_after = heads != 0 && level >= scores_level() + 2;
+    return is_after ? level + 2 * (heads - std::size_t{1}) : level;
   }
   /// The last group that may have begun before group `step` has ended.
   [[nodiscard]] std::size_t last_beside(std::size_t step) const;
@@ -60,6 +73,8 @@ struct Pipelining {
   /// All heads with the chain after them, in at least as many row tiles; 0: not at all.
   std::uint32_t joined = 0;
   bool strips = false;  ///< tiles of scores in strips, if the accumulator holds more than one
+  /// Heads with the product before them that gives them queries, keys and values.
+  bool projected = false;
 };
 
 /// All groups in order, most of them alone.

@@ -147,14 +147,15 @@ class Rings {
       for (const TensorId id : pipeline.passing) {
         passing_[id] = {pipeline.row_tile, pipeline.slots, 0, 1};
       }
-      const Group& scores = groups[pipeline.first];
+      const std::size_t first_head = pipeline.first + pipeline.scores_level();
+      const Group& scores = groups[first_head];
       const auto pitch = static_cast<std::uint32_t>(operand_pitch(scores.out.cols, word));
       const std::uint32_t words = hw::statistics_words(scores.chain);
       const auto all = static_cast<std::size_t>(all_.size());
       all_.push_back({&pipeline, pitch, words, 0, 0});
       std::uint32_t first = 0;
       for (std::uint32_t head = 0; head < pipeline.heads; ++head) {
-        const Group& group = groups[pipeline.first + 2 * head];
+        const Group& group = groups[first_head + 2 * std::size_t{head}];
         for (const TensorId id : {group.out.tensor, group.statistics}) {
           if (id != model::kNoTensor) rings_[id] = {all + 1, first};
         }
@@ -169,7 +170,8 @@ class Rings {
   void place(LiveAllocator& scratchpad, LiveAllocator& statistics, bool at_end) {
     for (Ring& ring : all_) {
       const std::uint64_t rows = std::uint64_t{ring.pipeline->slots} * ring.pipeline->row_tile;
-      const std::size_t first = ring.pipeline->first, last = ring.pipeline->end() - 1;
+      const std::size_t first = ring.pipeline->first + ring.pipeline->scores_level();
+      const std::size_t last = ring.pipeline->end() - 1;
       const std::uint64_t bytes = rows * ring.pitch;
       ring.scores = (at_end ? scratchpad.allocate_high(bytes, first, last)
                             : scratchpad.allocate(bytes, first, last))
@@ -232,7 +234,7 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
     const auto at =
         scratchpad.allocate(std::uint64_t{stored.rows} * pitch, heads.first, last[step]);
     if (!at) return;
-    result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, false, {}};
+    result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, false, 0, 0, {}};
     Ahead& ahead = result.ahead[heads.first];
     ahead.groups = heads.levels.size();
     ahead.weights.push_back({step, product->b.tensor, int4, product->b_transposed});
@@ -302,6 +304,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     return keeps_on_chip && tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
            life.only_matmul_reads && !lives.meets_attention(life) && hw::bytes_of(tensor.type) == 1;
   };
+  std::vector<std::uint32_t> sections(graph.tensors.size(), 0);
+  for (const Pipeline& pipeline : pipelines) {
+    if (pipeline.section != 0) sections[groups[pipeline.first].out.tensor] = pipeline.section;
+  }
   Sides sides(graph, groups, machine);
   for (std::size_t id = 0; residence.two_sides && id < graph.tensors.size(); ++id) {
     if (!lives[id].used || lives[id].is_weight || lives[id].is_statistics) continue;
@@ -333,16 +339,18 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
             "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
             tensor.name + " needs " + std::to_string(words) + " words more");
       }
-      location = {Location::Place::kStatistics, *row, 0, false, {}};
+      location = {Location::Place::kStatistics, *row, 0, false, 0, 0, {}};
       continue;
     }
+    const std::uint32_t section = sections[id];
+    const std::uint32_t cols = section == 0 ? tensor.cols : section, parts = tensor.cols / cols;
     const auto row_bytes = static_cast<std::uint32_t>(
-        hw::stored_bytes<std::size_t>(tensor.cols, int4[id], hw::bytes_of(tensor.type)));
+        hw::stored_bytes<std::size_t>(cols, int4[id], hw::bytes_of(tensor.type)));
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
     if (may_stay(id)) {
       const std::uint32_t pitch = narrow(operand_pitch(row_bytes, word));
-      const std::uint64_t rows =
-          ring.slots == 0 ? tensor.rows : std::uint64_t{ring.slots} * ring.rows;
+      const std::uint64_t rows = ring.slots == 0 ? std::uint64_t{parts} * tensor.rows
+                                                 : std::uint64_t{ring.slots} * ring.rows;
       std::optional<std::uint64_t> at;
       if (sides.at_end(static_cast<TensorId>(id)) || (ring.slots != 0 && residence.rings_apart)) {
         at = scratchpad.allocate_high(pitch * rows, life.first, life.last);
@@ -351,7 +359,13 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       }
       if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
-        location = {Location::Place::kScratchpad, *at, pitch, int4[id], ring};
+        location = {Location::Place::kScratchpad,
+                    *at,
+                    pitch,
+                    int4[id],
+                    section,
+                    section == 0 ? 0 : pitch * std::uint64_t{tensor.rows},
+                    ring};
         continue;
       }
     }
@@ -361,8 +375,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
         machine.unroller.loops != 0 || life.is_picture
             ? row_bytes
             : dram_pitch(row_bytes, tensor.rows, residence.row_gap, machine);
-    const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
-    location = {Location::Place::kDram, *at, pitch, int4[id], {}};
+    const std::uint64_t part_bytes = std::uint64_t{pitch} * tensor.rows;
+    const auto at = dram.allocate(parts * part_bytes, life.first, life.last);
+    location = {Location::Place::kDram,        *at, pitch, int4[id], section,
+                section == 0 ? 0 : part_bytes, {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
   if (residence.ahead != 0 && keeps_on_chip && !lives.has_attention()) {

@@ -27,6 +27,10 @@ struct Location {
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes between rows
   bool int4 = false;        ///< int8 that are stored as int4, in pairs along the rows
+  /// Columns of a section: sections follow each other, each with all rows, `section_bytes` apart;
+  /// 0: rows are whole.
+  std::uint32_t section = 0;
+  std::uint64_t section_bytes = 0;
   /// Row tiles that share `slots` places in turn with others, numbered from `first` in steps;
   /// without slots all rows have a place.
   struct Ring {
@@ -36,8 +40,8 @@ struct Location {
     }
   } ring;
   [[nodiscard]] bool operator==(const Location& b) const {
-    return std::tie(place, address, pitch, int4, ring) ==
-           std::tie(b.place, b.address, b.pitch, b.int4, b.ring);
+    return std::tie(place, address, pitch, int4, section, ring) ==
+           std::tie(b.place, b.address, b.pitch, b.int4, b.section, b.ring);
   }
 
   /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
@@ -48,6 +52,7 @@ struct Location {
   }
   /// Where a column of elements of that size begins, after the begin of its row.
   [[nodiscard]] std::uint64_t at_col(std::uint64_t col, std::size_t element) const {
+    if (section != 0) return col / section * section_bytes + col % section * element;
     return int4 ? hw::int4_pairs(col) : col * element;
   }
 };

@@ -17,6 +17,8 @@ constexpr std::uint64_t kRows = 16;
 constexpr std::uint64_t kSlots = 2, kWordBytes = 4;
 /// The part of the scratchpad that is left to the others by a product that comes first.
 constexpr std::uint64_t kLeft = 4;
+/// The part of the accumulator that a product before heads may take from them.
+constexpr std::uint64_t kSumShare = 4;
 
 /// What the groups of a level need.
 struct Need {
@@ -42,13 +44,16 @@ class Needs {
       need.bytes = parameters;
       return need;
     }
-    const bool in_head = pipeline_.heads != 0 && level < 2;
+    const bool in_head = pipeline_.is_of_heads(level);
     const std::uint64_t tile = pipeline_.tile_rows(level);
     need.sums =
         std::max(tile, std::uint64_t{1}) * (in_head ? row : least_sum_cols(group, machine_));
+    if (level < pipeline_.scores_level()) {
+      need.sums = section_sums(group, pipeline_.section, machine_);
+    }
     const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
     const std::uint64_t rows = tile != 0 ? tile : kRows;
-    need.comes_first = pipeline_.strips > 1 && level == 1;
+    need.comes_first = pipeline_.strips > 1 && level == pipeline_.scores_level() + 1;
     need.wanted = parameters +
                   (on_chip(group.matmul()->b) ? 0 : aligned(operand_b_bytes(group, machine_))) +
                   (on_chip(group.a) ? 0 : kSlots * aligned(rows * depth));
@@ -134,7 +139,8 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
   next.in_turns = true;
   next.sums_end = 0;
   for (std::uint32_t level = 0; level < levels; ++level) {
-    next.strip_rows = level == 0 && pipeline.strips > 1 ? pipeline.row_tile : 0;
+    const bool in_strips = level == pipeline.scores_level() && pipeline.strips > 1;
+    next.strip_rows = in_strips ? pipeline.row_tile : 0;
     next.row_tile = std::min(pipeline.tile_rows(level), groups[pipeline.first].m());
     next.sums_begin = next.sums_end;
     next.sums_end += needs[level].sums + (needs[level].wanted ? sums_left / products : 0);
@@ -151,6 +157,12 @@ std::uint64_t least_sum_cols(const Group& group, const hw::Machine& machine) {
   const bool whole =
       group.matmul() == nullptr || hw::is_row_wise(group.chain) || group.valid_cols != 0;
   return whole ? round_up(group.n(), machine.array.cols) : machine.array.cols;
+}
+
+std::uint64_t section_sums(const Group& product, std::uint32_t section,
+                           const hw::Machine& machine) {
+  const std::uint64_t cols = round_up(section, machine.array.cols);
+  return std::max(cols, std::min(whole_share(machine).sums_end / kSumShare, product.m() * cols));
 }
 
 std::uint64_t slot_alignment(const hw::Machine& machine) {

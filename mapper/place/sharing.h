@@ -21,6 +21,11 @@ namespace systole::mapper {
 /// product, or where the chain or the valid columns are of whole rows; else as wide as the array.
 [[nodiscard]] std::uint64_t least_sum_cols(const Group& group, const hw::Machine& machine);
 
+/// Sums of each half of the accumulator for a product before heads (Pipeline::section): a tile of
+/// all rows of a section, if that is no large part of it.
+[[nodiscard]] std::uint64_t section_sums(const Group& product, std::uint32_t section,
+                                         const hw::Machine& machine);
+
 /// Every slot begins at a word of the scratchpad, and parameters where they may.
 [[nodiscard]] std::uint64_t slot_alignment(const hw::Machine& machine);
 

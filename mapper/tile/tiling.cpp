@@ -58,6 +58,25 @@ bool same_tiles(const Tiling& a, const Tiling& b) {
   return all(a) == all(b);
 }
 
+namespace {
+
+/// Columns of C tiles by whole sections: as few folds as there can be, in tiles as narrow as that
+/// allows, so that what the next head reads comes between the tiles of this one.
+std::uint32_t section_tile(const TilingProblem& problem, std::uint32_t array_cols) {
+  std::uint32_t best = problem.n;
+  std::uint64_t fewest = ceil_div(problem.n, array_cols);
+  for (std::uint32_t cols = problem.n; cols >= problem.out_section; cols -= problem.out_section) {
+    if (problem.n % cols != 0) continue;
+    const std::uint64_t folds = problem.n / cols * ceil_div(cols, array_cols);
+    if (folds > fewest) continue;
+    fewest = folds;
+    best = cols;
+  }
+  return best;
+}
+
+}  // namespace
+
 TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                              const Placement& placement, const hw::Machine& machine,
                              const Share& share) {
@@ -85,6 +104,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   }
   problem.out_int4 = placement.tensors[group.written().tensor].int4;
   problem.out_on_chip = on_chip(group.out);
+  problem.out_section = placement.tensors[group.out.tensor].section;
   problem.parameter_words = hw::parameter_words(group.chain);
   problem.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
   problem.tensor_bytes = tensor_bytes(group);
@@ -119,6 +139,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     }
   }
   problem.section = group.section_cols();
+  if (problem.out_section != 0) problem.section = section_tile(problem, machine.array.cols);
   for (const HeadMixLayer& encoder : group.sections.encoders) {
     const std::uint64_t interval =
         hw::mix_interval(encoder.mix, encoder.features(), machine.attention.encoder_lines,

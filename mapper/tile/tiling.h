@@ -64,7 +64,8 @@ struct TilingProblem {
   std::uint32_t m = 0, n = 0, k = 0;  ///< k 0: no matmul, the chain runs on a loaded tensor
   bool row_wise = false;              ///< a C tile holds whole rows
   bool even_cols = false;             ///< and pairs of columns
-  std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
+  std::uint32_t section = 0;      ///< columns of every C tile, of which n is a multiple; 0: free
+  std::uint32_t out_section = 0;  ///< columns of the results' sections in memory; 0: none
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
   bool b_is_activation = false;  ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;     ///< stored n x k
@@ -100,7 +101,7 @@ struct TilingProblem {
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(
-        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+        m, n, k, row_wise, section, out_section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
         b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
         stream_bytes, free_banks, before_banks, in_bytes, stages, postop_passes, a_bytes, pre_words,
         pre_stages, pre_fill, pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
@@ -129,6 +130,7 @@ struct TilingProblem {
   }
   /// Columns that a command sends through the chain, of a C tile as wide as a whole one.
   [[nodiscard]] std::uint32_t result_cols(const Tiling& t) const {
+    if (out_section != 0 && t.c_cols > out_section) return out_section;
     return t.in_parts ? t.n : t.c_cols;
   }
 };

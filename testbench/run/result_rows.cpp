@@ -68,6 +68,10 @@ void ResultRows::read(std::uint32_t index, const std::function<void(const Writte
   // Rows of a ring arrive in order, from the first column on.
   const bool ring = result.place == hw::Operator::Place::kRing;
   std::uint64_t ring_row = 0;
+  // A tile is of one section.
+  const std::uint64_t section_bytes = result.section_bytes();
+  const std::uint64_t section = ring ? 0 : (begin - result.address) / section_bytes;
+  const std::uint64_t section_begin = result.address + section * section_bytes;
   if (ring) {
     std::uint64_t& done = ring_rows_[command.op];
     if (first_of(begin) == 0) done += rows;
@@ -82,8 +86,8 @@ void ResultRows::read(std::uint32_t index, const std::function<void(const Writte
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
-    std::uint64_t first = first_of(at);
+    const std::uint64_t row = ring ? ring_row + i : (at - section_begin) / result.pitch;
+    std::uint64_t first = first_of(at) + section * result.section * element;
     if (result.int4) {
       first *= hw::kInt4Pair;
       values.resize(std::min(row_bytes * hw::kInt4Pair, result.cols - first));

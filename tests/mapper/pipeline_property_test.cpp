@@ -25,6 +25,7 @@ using test::Random;
 struct PipelineCounts {
   std::size_t mapped = 0, at_end = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
   std::size_t ahead = 0, between = 0, strips = 0, strip_tiles = 0;
+  std::size_t projected = 0, projected_strips = 0, wide = 0, in_dram = 0;
 };
 
 /// A tile of scores is multiplied as a whole, and leaves strip by strip; its operands are used in
@@ -33,7 +34,8 @@ void expect_strips(const test::PipelinedMapping& result, const Pipeline& pipelin
                    PipelineCounts& counts) {
   if (pipeline.strips < 2) return;
   const std::vector<hw::Command>& commands = result.mapping.program.commands;
-  for (std::size_t group = pipeline.first; group < pipeline.end(); group += 2) {
+  const std::size_t first = pipeline.first + pipeline.scores_level();
+  for (std::size_t group = first; group < pipeline.end(); group += 2) {
     const std::uint32_t rows = result.mapping.program.operators[group].rows;
     const std::uint32_t tile_rows = std::min(rows, pipeline.row_tile * pipeline.strips);
     std::uint64_t multiplied = 0, left = 0;
@@ -103,9 +105,18 @@ void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
     }
     ++counts.rings;
     expect_strips(result, pipeline, counts);
-    const hw::Operator& scores = result.mapping.program.operators[pipeline.first];
+    const hw::Operator& scores =
+        result.mapping.program.operators[pipeline.first + pipeline.scores_level()];
     EXPECT_EQ(scores.place, hw::Operator::Place::kRing) << scores.name;
     if (pipeline.by_rows) ++counts.joined;
+    if (pipeline.section != 0) {
+      const hw::Operator& product = result.mapping.program.operators[pipeline.first];
+      EXPECT_EQ(product.section, pipeline.section);
+      ++counts.projected;
+      counts.projected_strips += pipeline.strips > 1 ? 1 : 0;
+      counts.wide += result.mapping.tilings[pipeline.first].c_cols > pipeline.section ? 1 : 0;
+      counts.in_dram += product.place == hw::Operator::Place::kDram ? 1 : 0;
+    }
     for (const model::TensorId id : pipeline.passing) {
       const Location& at = result.mapping.tensors.at(id);
       if (at.place == Location::Place::kScratchpad) ++counts.passing;
@@ -174,6 +185,10 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
   EXPECT_GT(counts.between, test::finds(1U));
   EXPECT_GT(counts.strips, test::finds(8U));
   EXPECT_GT(counts.strip_tiles, test::finds(5U));
+  EXPECT_GT(counts.projected, test::finds(20U));
+  EXPECT_GT(counts.projected_strips, 0U);
+  EXPECT_GT(counts.wide, test::finds(10U));
+  EXPECT_GT(counts.in_dram, test::finds(3U));
 }
 
 }  // namespace

@@ -320,9 +320,11 @@ class Emitted {
     const std::uint64_t at =
         (store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address) -
         result.address;
-    const std::uint64_t row = at / result.pitch;
+    const bool ring = result.place == hw::Operator::Place::kRing;
+    const std::uint64_t section = ring ? 0 : at / result.section_bytes();
+    const std::uint64_t row = (at - section * result.section_bytes()) / result.pitch;
     const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
-    return {row, col};
+    return {row, section * result.section + col};
   }
 
   hw::Machine machine_;

@@ -321,6 +321,72 @@ TEST(FindPipelines, NothingJoinsHeadsWhoseOperandsCannotReside) {
   EXPECT_FALSE(joins(2));
 }
 
+constexpr Pipelining kProjected{true, true, 0, false, true};
+
+/// Heads whose queries, keys and values are sections of one product's result.
+model::Graph projected_heads(std::uint32_t count, std::uint32_t readers = 0) {
+  GraphSketch g("projected", 1);
+  const std::uint32_t width = count * kColsOfHeads;
+  model::View x = g.input("x", kRowsOfHeads, width);
+  x = g.stage("norm", x, GraphSketch::to_bits(8, 6), DType::kS8);
+  const model::View sums = g.matmul("qkv", x, g.weight("w", width, 3 * width));
+  const model::View qkv = g.stage("qkv.out", sums, GraphSketch::to_bits(8, 6), DType::kS8);
+  const auto section = [&](std::uint32_t col) {
+    return model::View{qkv.tensor, 0, col, kRowsOfHeads, kColsOfHeads};
+  };
+  model::View out;
+  for (std::uint32_t head = 0; head < count; ++head) {
+    const std::string name = "head" + std::to_string(head);
+    const std::uint32_t col = head * kColsOfHeads;
+    model::View scores = g.matmul(name + ".scores", section(col), section(width + col), true);
+    scores = g.stage(name + ".sixteen", scores, GraphSketch::to_bits(15, 5), DType::kS16);
+    scores = g.stage(name + ".softmax", scores,
+                     GraphSketch::softmax(hw::SoftmaxMode::kNormalisedRound), DType::kU8);
+    const model::View context = g.matmul(name + ".context", scores, section(2 * width + col));
+    out = g.stage(name + ".out", context, GraphSketch::to_bits(8, 6), DType::kS8);
+  }
+  for (std::uint32_t i = 0; i < readers; ++i) {
+    const std::string name = "other" + std::to_string(i);
+    const model::View product = g.matmul(name, qkv, g.weight(name + ".w", 3 * width, 8));
+    out = g.stage(name + ".out", product, GraphSketch::to_bits(8, 6), DType::kS8);
+  }
+  return g.take(out);
+}
+
+TEST(FindPipelines, HeadsComeWithTheProductThatTheyRead) {
+  const Sketch sketch(projected_heads(2));
+  ASSERT_EQ(sketch.levels(kAttention), "0,0,0101");
+  EXPECT_EQ(sketch.levels(kBoth), "01,0101");
+  EXPECT_EQ(sketch.levels(kProjected), "0,01212") << "rows before them end at the product";
+  const Pipeline pipeline = sketch.pipelines(kProjected).back();
+  EXPECT_EQ(pipeline.section, kColsOfHeads);
+  EXPECT_EQ(pipeline.read_by, (std::vector<std::uint32_t>{0, 2, 0, 2, 1, 3}));
+  EXPECT_EQ(pipeline.scores_level(), 1U);
+  EXPECT_EQ(pipeline.last_beside(pipeline.first), pipeline.end() - 1) << "to the last head";
+  const Placement placement =
+      place_tensors(sketch.graph, sketch.groups, sketch.pipelines(kProjected), sketch.machine);
+  const Location& at = placement.tensors[sketch.groups[pipeline.first].out.tensor];
+  EXPECT_EQ(at.section, kColsOfHeads);
+  EXPECT_EQ(at.section_bytes, std::uint64_t{at.pitch} * kRowsOfHeads);
+  EXPECT_EQ(at.at_col(kColsOfHeads - 1, 1), kColsOfHeads - 1);
+  EXPECT_EQ(at.at_col(2 * kColsOfHeads + 5, 1), 2 * at.section_bytes + 5);
+}
+
+TEST(FindPipelines, AProductThatOthersReadIsNoPartOfHeads) {
+  EXPECT_EQ(Sketch(projected_heads(2, 1)).levels(kProjected), "01,0101,0");
+  // Heads of the wrong width, or none at all.
+  Sketch sketch(projected_heads(2));
+  sketch.groups[2].a.col += 1;
+  EXPECT_EQ(sketch.levels(kProjected), "01,0101");
+  EXPECT_EQ(Sketch(heads(2)).levels(kProjected), "0101");
+  // Rows of 64 sums of scores and of contexts take all of a half.
+  sketch = Sketch(projected_heads(2));
+  sketch.machine.accumulator.kib = 1;
+  EXPECT_EQ(sketch.levels(kProjected), "0,01212");
+  sketch.machine.array.rows = sketch.machine.array.cols = 64;
+  EXPECT_EQ(sketch.levels(kProjected), "01,0101");
+}
+
 TEST(Location, RowsOfARingTakeItsSlotsInTurn) {
   Location location;
   location.address = 100;

@@ -82,6 +82,80 @@ TEST(TurnsOf, ARowTilePassesAllHeadsBeforeTheNextOne) {
             "a0 c0 b0 a1 d0 c1 b1 e0 a2 d1 c2 b2 e1 d2 e2");
 }
 
+/// Heads after the product that gives them queries, keys and values: a section each, all queries
+/// first, of `shared` heads the same keys and values.
+Pipeline projected(std::uint32_t heads, std::uint32_t section, std::uint32_t shared = 1) {
+  Pipeline pipeline;
+  pipeline.heads = heads;
+  pipeline.section = section;
+  pipeline.levels.push_back(0);
+  for (std::uint32_t group = 0; group < 2 * heads; ++group)
+    pipeline.levels.push_back(1 + group % 2);
+  for (std::uint32_t head = 0; head < heads; ++head) pipeline.read_by.push_back(2 * head);
+  for (std::uint32_t head = 0; head < heads; head += shared) pipeline.read_by.push_back(2 * head);
+  for (std::uint32_t head = 0; head < heads; head += shared) {
+    pipeline.read_by.push_back(2 * head + 1);
+  }
+  return pipeline;
+}
+
+TEST(TurnsOf, WhatTheNextHeadReadsIsMultipliedBesideThisOne) {
+  const std::vector<Tile> rows = cut(4, 4);
+  const std::vector<Tile> product = cut(4, 4, 9, 1);  // q 0 to 2, k 3 to 5, v 6 to 8
+  EXPECT_EQ(text_of(turns_of(projected(3, 1), {product, rows, rows, rows, rows, rows, rows})),
+            "a0 a3 b0 a1 a4 a6 d0 a2 a5 c0 a7 f0 a8 e0 g0");
+  // Two tiles of rows: they are spread over the turns of the head before.
+  const std::vector<Tile> halves = cut(4, 2);
+  EXPECT_EQ(text_of(turns_of(projected(2, 1), {cut(4, 4, 6, 1), halves, halves, halves, halves})),
+            "a0 a2 b0 a4 b1 a1 c0 a3 d0 a5 c1 d1 e0 e1");
+}
+
+TEST(TurnsOf, AProductComesBeforeTheHeadsThatReadIt) {
+  test::Random random(7);
+  for (int i = 0; i < 400; ++i) {
+    const std::uint32_t heads = test::between(random, 1, 6);
+    const std::uint32_t shared = heads % 2 == 0 ? test::between(random, 1, 2) : 1;
+    const std::uint32_t section = test::between(random, 1, 5), m = test::between(random, 1, 12);
+    Pipeline pipeline = projected(heads, section, shared);
+    pipeline.strips = test::between(random, 1, 2);
+    const auto sections = static_cast<std::uint32_t>(pipeline.read_by.size());
+    Tiles tiles{cut(m, test::between(random, 1, m), sections * section,
+                    section * test::between(random, 1, sections), random() % 2 != 0)};
+    const std::uint32_t rows = test::between(random, 1, m);
+    for (std::uint32_t group = 0; group < 2 * heads; ++group) tiles.push_back(cut(m, rows));
+    std::vector<std::vector<bool>> done;
+    for (const std::vector<Tile>& some : tiles) done.emplace_back(some.size(), false);
+    // Whether all of the product that a head reads has been issued: both of its groups, or one.
+    const auto has = [&](std::uint32_t head, bool scores, bool context) {
+      for (std::size_t t = 0; t < tiles[0].size(); ++t) {
+        const Tile& tile = tiles[0][t];
+        for (std::uint32_t s = tile.col / section; s * section < tile.col + tile.cols; ++s) {
+          const bool is_query = s == head, is_key = s == heads + head / shared;
+          const bool is_value = s == heads + heads / shared + head / shared;
+          const bool reads = (scores && (is_query || is_key)) || (context && is_value);
+          if (reads && !done[0][t]) return false;
+        }
+      }
+      return true;
+    };
+    for (const Turn& turn : turns_of(pipeline, tiles)) {
+      ASSERT_FALSE(done.at(turn.group).at(turn.tile)) << "once";
+      done[turn.group][turn.tile] = true;
+      if (turn.group == 0) continue;
+      const auto head = static_cast<std::uint32_t>((turn.group - 1) / 2);
+      const bool is_scores = turn.group % 2 != 0;
+      ASSERT_TRUE(has(head, is_scores, !is_scores)) << text_of(turns_of(pipeline, tiles));
+      if (is_scores && pipeline.strips > 1 && head + 1 < heads) {
+        ASSERT_TRUE(has(head + 1, true, false)) << "written between the strips of this one";
+      }
+      if (!is_scores) ASSERT_TRUE(done[turn.group - 1][turn.tile]) << "rows of its scores";
+    }
+    for (const std::vector<bool>& some : done) {
+      ASSERT_EQ(std::count(some.begin(), some.end(), false), 0);
+    }
+  }
+}
+
 TEST(TurnsOf, ARingOfTwoRowTilesHoldsWhatTheChainHasNotRead) {
   test::Random random(6);
   for (int i = 0; i < 200; ++i) {

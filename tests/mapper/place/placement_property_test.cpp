@@ -51,7 +51,8 @@ struct Stay {
 std::uint64_t bytes_or_words(const model::Tensor& tensor, const Location& at) {
   const std::uint64_t rows =
       at.ring.slots == 0 ? tensor.rows : std::uint64_t{at.ring.slots} * at.ring.rows;
-  return rows * (at.place == Place::kStatistics ? tensor.cols : at.pitch);
+  const std::uint64_t sections = at.section == 0 ? 1 : tensor.cols / at.section;
+  return sections * rows * (at.place == Place::kStatistics ? tensor.cols : at.pitch);
 }
 
 std::vector<Stay> stays(const model::Graph& graph, const std::vector<Group>& groups,
@@ -96,11 +97,16 @@ void expect_apart(const Pipeline& pipeline, const Placement& placement,
     EXPECT_LT(share.sums_begin, share.sums_end);
     EXPECT_LE(share.sums_end, sums);
     EXPECT_EQ(share.in_turns, !pipeline.is_single());
-    const bool in_strips = pipeline.strips > 1 && pipeline.levels[step - pipeline.first] == 0;
+    const std::uint32_t level = pipeline.levels[step - pipeline.first];
+    const bool in_strips = pipeline.strips > 1 && level == pipeline.scores_level();
     EXPECT_EQ(share.strip_rows, in_strips ? pipeline.row_tile : 0);
-    EXPECT_LE(share.row_tile, pipeline.row_tile * pipeline.strips);
-    EXPECT_GE(share.row_tile, pipeline.row_tile);
-    if (!in_strips) EXPECT_EQ(share.row_tile, pipeline.row_tile);
+    if (level < pipeline.scores_level()) {
+      EXPECT_EQ(share.row_tile, 0U) << "a product before heads has rows of its own";
+    } else {
+      EXPECT_LE(share.row_tile, pipeline.row_tile * pipeline.strips);
+      EXPECT_GE(share.row_tile, pipeline.row_tile);
+      if (!in_strips) EXPECT_EQ(share.row_tile, pipeline.row_tile);
+    }
     for (std::size_t other = pipeline.first; other < step; ++other) {
       if (pipeline.levels[other - pipeline.first] == pipeline.levels[step - pipeline.first]) {
         continue;  // they do not run in turns
@@ -114,7 +120,7 @@ void expect_apart(const Pipeline& pipeline, const Placement& placement,
 }
 
 struct OnChipCounts {
-  std::size_t on_chip = 0, rings = 0, shared_rows = 0, joined = 0;
+  std::size_t on_chip = 0, rings = 0, shared_rows = 0, joined = 0, projected = 0;
 };
 
 void expect_no_overlap(const model::Graph& graph, const hw::Machine& machine, Pipelining allowed,
@@ -151,6 +157,7 @@ void expect_no_overlap(const model::Graph& graph, const hw::Machine& machine, Pi
               std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
     counts.shared_rows += pipeline.slots == 0 && !pipeline.is_single() ? 1 : 0;
     counts.joined += pipeline.by_rows ? 1 : 0;
+    counts.projected += pipeline.section != 0 ? 1 : 0;
   }
 }
 
@@ -175,6 +182,7 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
   EXPECT_GT(counts.rings, 50U);
   EXPECT_GT(counts.shared_rows, 50U);
   EXPECT_GT(counts.joined, 50U);
+  EXPECT_GT(counts.projected, 50U);
 }
 
 }  // namespace

@@ -94,14 +94,17 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     const TrackedMemory& memory =
         op.place == hw::Operator::Place::kScratchpad ? interpreter.scratchpad : interpreter.dram;
     ASSERT_EQ(tensor.type, op.type);
-    for (std::uint32_t row = 0; row < op.rows; ++row) {
-      const std::size_t offset = (std::size_t{view.row + row} * tensor.cols + view.col) * element;
+    const std::uint32_t cols = op.section_cols(), sections = op.cols / cols;
+    for (std::uint32_t place = 0; place < op.rows * sections; ++place) {
+      const std::uint32_t row = place % op.rows, col = place / op.rows * cols;
+      const std::size_t offset =
+          (std::size_t{view.row + row} * tensor.cols + view.col + col) * element;
       const auto first = reference.bytes(view.tensor).begin() + static_cast<std::ptrdiff_t>(offset);
       std::vector<std::uint8_t> expected(first,
-                                         first + static_cast<std::ptrdiff_t>(op.cols * element));
+                                         first + static_cast<std::ptrdiff_t>(cols * element));
       if (op.int4) expected = ProgramInterpreter::in_pairs(expected);
       const std::uint8_t* found =
-          memory.read(op.address + std::uint64_t{row} * op.pitch, expected.size());
+          memory.read(op.address + std::uint64_t{place} * op.pitch, expected.size());
       ASSERT_EQ(std::memcmp(found, expected.data(), expected.size()), 0)
           << op.name << ", row " << row;
     }

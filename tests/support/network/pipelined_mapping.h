@@ -18,19 +18,23 @@
 /// Graphs mapped with pipelines that a test asks for, not with those that are expected to be best.
 namespace systole::test {
 
-inline constexpr std::array<mapper::Pipelining, 8> kAllPipelinings = {{{false, false, 0, false},
-                                                                       {true, false, 0, false},
-                                                                       {true, false, 0, true},
-                                                                       {false, true, 0, false},
-                                                                       {true, true, 0, false},
-                                                                       {true, true, 0, true},
-                                                                       {true, true, 2, false},
-                                                                       {true, true, 5, false}}};
+inline constexpr std::array<mapper::Pipelining, 11> kAllPipelinings = {
+    {{false, false, 0, false, false},
+     {true, false, 0, false, false},
+     {true, false, 0, true, false},
+     {false, true, 0, false, false},
+     {true, true, 0, false, false},
+     {true, true, 0, true, false},
+     {true, true, 2, false, false},
+     {true, true, 5, false, false},
+     {true, false, 0, false, true},
+     {true, true, 0, false, true},
+     {true, true, 0, true, true}}};
 
 inline std::string text_of(const mapper::Pipelining& allowed) {
   return "attention " + std::to_string(allowed.attention) + ", rows " +
          std::to_string(allowed.rows) + ", joined " + std::to_string(allowed.joined) + ", strips " +
-         std::to_string(allowed.strips);
+         std::to_string(allowed.strips) + ", projected " + std::to_string(allowed.projected);
 }
 
 /// Levels by group, a comma between pipelines: "0,0101,012".
