@@ -30,7 +30,7 @@ class FoldStream {
     while (acts_.command < commands_.size()) {
       const bool act = takes_act(cycle);
       const bool weight = takes_weight(cycle, act);
-      const bool fill = takes_fill(cycle);
+      const bool fill = takes_fill(cycle, weight);
       if (!act && !weight && !fill) {
         leave(cycle++);
         continue;
@@ -70,25 +70,25 @@ class FoldStream {
   }
   [[nodiscard]] bool takes_weight(std::uint64_t cycle, bool act) const {
     if (!started(weights_.command, cycle)) return false;
-    if (commands_[weights_.command].b_transposed && (fills() || cycle < filled_)) return false;
+    const bool begins = commands_[weights_.command].b_transposed && weights_.row == 0;
+    if (begins && (filled_.empty() || cycle < filled_.front())) return false;
     if (overlap_ == ArrayOverlap::kNone) return weights_.fold == acts_.fold && drained();
     // The fold before has begun, in this step at the latest.
     return weights_.fold == acts_.fold ||
            (weights_.fold == acts_.fold + 1 && (acts_.row != 0 || act));
   }
 
-  /// Rows of the transposer that the fold of the next weights still wants.
-  [[nodiscard]] bool fills() const {
-    const std::uint64_t left = commands_[weights_.command].n - weights_.column * cols_;
-    return fill_ < std::min(cols_, left);
-  }
-  [[nodiscard]] bool takes_fill(std::uint64_t cycle) const {
-    return started(weights_.command, cycle) && commands_[weights_.command].b_transposed && fills();
+  /// `weight`: the step takes a row of weights.
+  [[nodiscard]] bool takes_fill(std::uint64_t cycle, bool weight) const {
+    if (fills_.command != weights_.command || !started(fills_.command, cycle)) return false;
+    if (!commands_[fills_.command].b_transposed) return false;
+    return filled_.size() < kFolds || (weight && weights_.row + 1 == rows_);
   }
 
   [[nodiscard]] std::optional<std::uint64_t> read_of_fill() const {
-    const FoldCommand& command = commands_[weights_.command];
-    return command.b + (weights_.column * cols_ + fill_) * command.b_pitch + weights_.depth * rows_;
+    const FoldCommand& command = commands_[fills_.command];
+    return command.b + (fills_.column * cols_ + fills_.row) * command.b_pitch +
+           fills_.depth * rows_;
   }
   [[nodiscard]] std::optional<std::uint64_t> read_of_a(bool taken) const {
     if (!taken) return std::nullopt;
@@ -118,12 +118,17 @@ class FoldStream {
   }
   void take_weight(std::uint64_t cycle) {
     const std::size_t command = weights_.command;
-    if (weights_.row + 1 == rows_) fill_ = 0;
-    if (step(weights_, commands_[command], rows_)) schedule_.times[command].free = cycle;
+    const bool transposed = commands_[command].b_transposed;
+    if (transposed && weights_.row + 1 == rows_) filled_.pop_front();
+    if (!step(weights_, commands_[command], rows_)) return;
+    schedule_.times[command].free = cycle;
+    if (!transposed) fills_ = weights_;
   }
   void take_fill(std::uint64_t cycle) {
-    ++fill_;
-    filled_ = cycle + 2;
+    const FoldCommand& command = commands_[fills_.command];
+    const std::uint64_t columns = std::min(cols_, command.n - fills_.column * cols_);
+    if (fills_.row + 1 == columns) filled_.push_back(cycle + 2);
+    (void)step(fills_, command, columns);
   }
   /// Moves on by a row of `count` in a fold. Returns whether the command is over.
   bool step(FoldPlace& place, const FoldCommand& command, std::uint64_t count) const {
@@ -157,9 +162,9 @@ class FoldStream {
   const ArrayOverlap overlap_;
   const std::vector<FoldCommand>& commands_;
   const FoldReads& serve_;
-  FoldPlace weights_, acts_;
-  std::uint64_t fill_ = 0;    ///< rows of the fold of the next weights in the transposer
-  std::uint64_t filled_ = 0;  ///< cycle from which the weights in it can begin
+  static constexpr std::size_t kFolds = 2;  ///< in the transposer
+  FoldPlace weights_, acts_, fills_;
+  std::deque<std::uint64_t> filled_;  ///< cycles from which the weights in the transposer can begin
   std::deque<Row> in_flight_;
   FoldSchedule schedule_;
 };

@@ -57,10 +57,11 @@ using FoldReads = std::function<std::uint64_t(std::uint64_t cycle, std::optional
 /// - A fold's weights, bottom row first, begin beside the first row of A of the fold before or
 ///   after it; with overlap "none" when the rows of that fold have left the array. Rows below the
 ///   last of B are zeros, which nothing reads.
-/// - Weights of B stored transposed go through a transposer that holds a fold. Its columns of C are
-///   read into it a row a step, beside whatever else the step takes, from the cycle after the last
-///   weights of the fold before on. Two cycles after the last of them the weights can begin, which
-///   read nothing then.
+/// - Weights of B stored transposed go through a transposer that holds two folds. A fold's columns
+///   of C are read into it a row a step, beside whatever else the step takes, those of the
+///   command's next fold from the cycle after on: at the earliest in the step of the last weights
+///   of the fold whose place they take. Two cycles after its last column a fold's weights can
+///   begin, which read nothing then.
 /// - Its rows of A begin in the step after its last weights and after the last row of the fold
 ///   before; unless overlap is "full", when the rows of that fold have left the array.
 /// - What a step takes is fixed when it begins.

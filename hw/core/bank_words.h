@@ -54,9 +54,19 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
   if (!matmul.b_transposed || array.dataflow != Dataflow::kWeightStationary) return 0;
   return std::min(array.cols, matmul.n) + std::uint64_t{1};
 }
-/// By how much a fold after another one waits for them, beyond what its weights take anyway.
+/// By how much a fold waits for them beyond what its weights take anyway, after a fold of the same
+/// command: the transposer holds two, so that the columns of one come in while the other leaves it.
 [[nodiscard]] inline std::uint64_t transposer_bubble(const Machine::Array& array,
                                                      const cmd::Matmul& matmul) {
+  const std::uint64_t fill = transposer_cycles(array, matmul);
+  if (fill == 0 || array.overlap != ArrayOverlap::kFull) return 0;
+  const std::uint64_t needed = std::max(matmul.m, array.rows);
+  return std::max(fill - 1, needed) - needed;
+}
+/// The same of a command's first fold, after a command like it: its columns come in when the last
+/// weights of that one have left.
+[[nodiscard]] inline std::uint64_t transposer_gap(const Machine::Array& array,
+                                                  const cmd::Matmul& matmul) {
   const std::uint64_t fill = transposer_cycles(array, matmul);
   const std::uint64_t skew = std::uint64_t{array.rows} + array.cols - 2;
   // What of the fold before hides them, and of its own weights.
@@ -92,7 +102,7 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
 [[nodiscard]] inline std::uint64_t steady_matmul_cycles(const Machine::Array& array,
                                                         const cmd::Matmul& matmul) {
   const ArrayCycles cycles = matmul_cycles(array, matmul, true);
-  return cycles.interval + (cycles.folds == 0 ? 0 : transposer_bubble(array, matmul));
+  return cycles.interval + (cycles.folds == 0 ? 0 : transposer_gap(array, matmul));
 }
 [[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
                                              const cmd::Matmul& matmul) {

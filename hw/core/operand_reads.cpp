@@ -72,9 +72,27 @@ class OperandReads::Tiles {
     }
   }
 
-  /// The same of B: weight-stationary the weights of a fold, else what streams.
+  /// What is read of B before the first fold begins: its weights, and of B stored transposed what
+  /// enters the transposer beside them.
+  void read_first_b(std::vector<Reads>& reads) const {
+    reads.clear();
+    if (!is_transposed()) return add_b(0, reads);
+    add_columns(0, 0, cols_, reads);
+    const std::uint64_t ahead = add_columns(1, 0, lead(), reads);
+    add_idle(lead() - ahead, reads);
+  }
+  /// The same from the begin of a fold on: weights of the next one, output-stationary what streams.
   void read_b(std::uint64_t fold, std::vector<Reads>& reads) const {
     reads.clear();
+    if (!stationary_weights_) return add_b(fold, reads);
+    if (!is_transposed()) return fold + 1 == folds() ? void() : add_b(fold + 1, reads);
+    add_columns(fold + 1, lead(), cols_, reads);
+    add_columns(fold + 2, 0, lead(), reads);
+  }
+
+ private:
+  /// Adds the weights of a fold, or what streams.
+  void add_b(std::uint64_t fold, std::vector<Reads>& reads) const {
     const std::uint64_t column = fold / inner_ * cols_;
     const std::uint64_t columns = std::min<std::uint64_t>(cols_, matmul_.n - column);
     const std::uint64_t pitch = matmul_.b.pitch;
@@ -87,11 +105,6 @@ class OperandReads::Tiles {
     }
     const std::uint64_t depth = fold % inner_ * rows_ * b_times_;
     const std::uint64_t deep = std::min(rows_ * b_times_, b_bytes_ - depth);
-    if (matmul_.b_transposed) {
-      add({matmul_.b.address + column * pitch + depth, pitch, deep, columns}, b_times_, reads);
-      add_idle(rows_ + 1, reads);
-      return;
-    }
     const std::uint64_t beats = ceil_div(deep, std::uint64_t{b_times_});
     add_idle(rows_ - beats, reads);
     const std::size_t first = reads.size();
@@ -99,8 +112,24 @@ class OperandReads::Tiles {
         reads);
     std::reverse(reads.begin() + static_cast<std::ptrdiff_t>(first), reads.end());
   }
-
- private:
+  [[nodiscard]] bool is_transposed() const { return stationary_weights_ && matmul_.b_transposed; }
+  [[nodiscard]] std::uint64_t folds() const { return inner_ * ceil_div(matmul_.n, cols_); }
+  /// Cycles from the last column of a fold in the transposer to the end of its weights.
+  [[nodiscard]] std::uint64_t lead() const { return rows_ + 1; }
+  /// Adds a row of B for each of the columns [from, to) of a fold that there are. Returns how many.
+  std::uint64_t add_columns(std::uint64_t fold, std::uint64_t from, std::uint64_t to,
+                            std::vector<Reads>& reads) const {
+    if (fold >= folds()) return 0;
+    const std::uint64_t column = fold / inner_ * cols_;
+    to = std::min({to, cols_, matmul_.n - column});
+    if (from >= to) return 0;
+    const std::uint64_t depth = fold % inner_ * rows_ * b_times_;
+    const std::uint64_t deep = std::min(rows_ * b_times_, b_bytes_ - depth);
+    add({matmul_.b.address + (column + from) * matmul_.b.pitch + depth, matmul_.b.pitch, deep,
+         to - from},
+        b_times_, reads);
+    return to - from;
+  }
   static void add_idle(std::uint64_t count, std::vector<Reads>& reads) {
     if (count != 0) reads.push_back({count, std::nullopt, 1});
   }
@@ -165,7 +194,7 @@ OperandReads::OperandReads(const Machine& machine, const cmd::Matmul& matmul, st
     : OperandReads(machine.array, machine.scratchpad.banks, machine.scratchpad.bank_bytes(),
                    machine.scratchpad.ports, matmul, false, at) {
   if (array_.dataflow != Dataflow::kWeightStationary) return;
-  Tiles(array_, matmul_, bank_bytes_).read_b(0, b_);
+  Tiles(array_, matmul_, bank_bytes_).read_first_b(b_);
   merge(a_, b_, runs_);
 }
 
@@ -194,7 +223,7 @@ OperandReads::OperandReads(const OperandReads& before, const cmd::Matmul& matmul
   for (const Reads& reads : a_) beside += reads.count;
   const std::uint64_t needed = array_.rows + transposer_cycles(array_, matmul);
   exposed_ = needed - std::min(needed, beside);
-  Tiles(array_, matmul_, bank_bytes_).read_b(0, b_);
+  Tiles(array_, matmul_, bank_bytes_).read_first_b(b_);
   merge(a_, b_, runs_);
   left_ += beside + exposed_;
   // As far as they have come by now.
@@ -240,13 +269,10 @@ void OperandReads::find_runs() {
   b_.clear();
   std::uint64_t length = std::min(interval_, left_);
   tiles.read_a(fold_, a_);
-  if (!weights) {
-    tiles.read_b(fold_, b_);
-  } else if (fold_ + 1 != folds_) {
-    tiles.read_b(fold_ + 1, b_);
-    if (array_.overlap == ArrayOverlap::kNone && transposer_cycles(array_, matmul_) == 0) {
-      b_.insert(b_.begin(), {interval_ - array_.rows, std::nullopt, 1});
-    }
+  tiles.read_b(fold_, b_);
+  const bool waits = weights && array_.overlap == ArrayOverlap::kNone && fold_ + 1 != folds_;
+  if (waits && transposer_cycles(array_, matmul_) == 0) {
+    b_.insert(b_.begin(), {interval_ - array_.rows, std::nullopt, 1});
   }
   if (++fold_ == folds_) last_fold_ = at_;
   merge(a_, b_, runs_);

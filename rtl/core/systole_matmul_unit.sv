@@ -11,9 +11,9 @@
 // move a cycle later, when the scratchpad has delivered. A cycle in which the scratchpad cannot
 // serve all that is wanted holds all of it. What a step reads is fixed when it is first offered.
 //
-// B that is stored transposed goes through a transposer, which holds a tile: the tile's columns are
-// read, a row of the memory each, beside the rows of A of the fold before, and then its weights leave
-// like those of any other tile.
+// B that is stored transposed goes through a transposer, which holds two tiles: a tile's columns are
+// read, a row of the memory each, beside whatever else is read, and then its weights leave like those
+// of any other tile, while the columns of the command's next tile come in.
 
 `include "systole_assert.svh"
 
@@ -139,19 +139,15 @@ module systole_matmul_unit #(
   logic                 weight_busy_q, weight_fire, weight_last, weight_here;
   logic [TagBits-1:0]   weight_entry_q;
   logic [AddrBits-1:0]  weight_at_q, weight_column_q;  // bottom row of the column's first tile
-  logic [AddrBits-1:0]  weight_tile_q;                 // of a transposed tile: its first row
-  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch, weight_next_column;
+  logic [AddrBits-1:0]  weight_pitch, start_b, start_pitch, start_bottom, weight_next_column;
   logic [RowBits-1:0]   weight_beat_q;
   logic [CountBits-1:0] weight_k_q, weight_n_q;        // from this tile on
   logic                 weight_tile_end, weight_column_end, transposed;
-  logic                 fill_q, fill_fire, fill_last;  // the transposer takes rows
-  logic [ColBits-1:0]   fill_row_q;
 
   assign transposed        = b_transposed_q[weight_entry_q];
-  assign fill_last         = fill_row_q == ColBits'(Cols - 1) ||
-                             CountBits'(fill_row_q) + CountBits'(1) == weight_n_q;
   assign start_b           = b_q[start_entry_i];
   assign start_pitch       = b_pitch_q[start_entry_i];
+  assign start_bottom      = start_b + (start_pitch << RowBits) - start_pitch;
   assign weight_pitch      = b_pitch_q[weight_entry_q];
   assign weight_tile_end   = weight_beat_q == RowBits'(Rows - 1);
   assign weight_column_end = weight_k_q <= CountBits'(Rows);
@@ -162,53 +158,94 @@ module systole_matmul_unit #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       weight_busy_q <= 1'b0;
-      fill_q        <= 1'b0;
     end else begin
       weight_busy_q <= start || (weight_busy_q && !(weight_fire && weight_last));
-      if (start) begin
-        fill_q <= b_transposed_q[start_entry_i];
-      end else if (fill_fire) begin
-        fill_q <= !fill_last;
-      end else if (weight_fire && weight_tile_end) begin
-        fill_q <= transposed && !weight_last;
-      end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (start) begin
       weight_entry_q  <= start_entry_i;
-      weight_at_q     <= b_transposed_q[start_entry_i]
-                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
-      weight_column_q <= b_transposed_q[start_entry_i]
-                         ? start_b : start_b + (start_pitch << RowBits) - start_pitch;
-      weight_tile_q   <= start_b;
-      fill_row_q      <= '0;
+      weight_at_q     <= start_bottom;
+      weight_column_q <= start_bottom;
       weight_beat_q   <= '0;
       weight_k_q      <= k_q[start_entry_i];
       weight_n_q      <= n_q[start_entry_i];
-    end else if (fill_fire) begin
-      weight_at_q <= weight_at_q + weight_pitch;
-      fill_row_q  <= fill_last ? '0 : fill_row_q + ColBits'(1);
     end else if (weight_fire) begin
       weight_beat_q <= weight_beat_q + RowBits'(1);
       if (!weight_tile_end) begin
         weight_at_q <= weight_at_q - weight_pitch;
       end else if (!weight_column_end) begin
-        weight_at_q   <= transposed ? weight_tile_q + AddrBits'(Rows)
-                                    : weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
-        weight_tile_q <= weight_tile_q + AddrBits'(Rows);
-        weight_k_q    <= weight_k_q - CountBits'(Rows);
+        weight_at_q <= weight_at_q + (weight_pitch << (RowBits + 1)) - weight_pitch;
+        weight_k_q  <= weight_k_q - CountBits'(Rows);
       end else begin
         weight_at_q     <= weight_next_column;
         weight_column_q <= weight_next_column;
-        weight_tile_q   <= weight_next_column;
         weight_k_q      <= k_q[weight_entry_q];
         weight_n_q      <= weight_n_q - CountBits'(Cols);
       end
     end
   end
-  assign weight_next_column = weight_column_q + (transposed ? weight_pitch << ColBits : AddrBits'(Cols));
+  assign weight_next_column = weight_column_q + AddrBits'(Cols);
+
+  // ---------------------------------------------------------------- columns for the transposer
+  // Tiles that it holds, of which the oldest is the one whose weights leave next.
+  logic                 fill_busy_q, fill_fire, fill_last, fill_tile_q, beat_tile_q;
+  logic                 fill_column_end;
+  logic [1:0]           held_q;
+  logic [AddrBits-1:0]  fill_at_q, fill_first_q, fill_column_q;  // row, tile's first, column's first
+  logic [ColBits-1:0]   fill_row_q;
+  logic [CountBits-1:0] fill_k_q, fill_n_q;             // from this tile on
+
+  assign fill_last       = fill_row_q == ColBits'(Cols - 1) ||
+                           CountBits'(fill_row_q) + CountBits'(1) == fill_n_q;
+  assign fill_column_end = fill_k_q <= CountBits'(Rows);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      fill_busy_q <= 1'b0;
+      fill_tile_q <= 1'b0;
+      beat_tile_q <= 1'b0;
+      held_q      <= '0;
+    end else begin
+      if (start) begin
+        fill_busy_q <= b_transposed_q[start_entry_i];
+      end else if (fill_fire && fill_last && fill_column_end && fill_n_q <= CountBits'(Cols)) begin
+        fill_busy_q <= 1'b0;
+      end
+      fill_tile_q <= fill_tile_q ^ (fill_fire && fill_last);
+      beat_tile_q <= beat_tile_q ^ (weight_fire && weight_tile_end && transposed);
+      held_q      <= held_q + 2'(fill_fire && fill_last) -
+                     2'(weight_fire && weight_tile_end && transposed);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      fill_at_q     <= start_b;
+      fill_first_q  <= start_b;
+      fill_column_q <= start_b;
+      fill_row_q    <= '0;
+      fill_k_q      <= k_q[start_entry_i];
+      fill_n_q      <= n_q[start_entry_i];
+    end else if (fill_fire && !fill_last) begin
+      fill_at_q  <= fill_at_q + weight_pitch;
+      fill_row_q <= fill_row_q + ColBits'(1);
+    end else if (fill_fire) begin
+      fill_row_q <= '0;
+      if (!fill_column_end) begin
+        fill_at_q    <= fill_first_q + AddrBits'(Rows);
+        fill_first_q <= fill_first_q + AddrBits'(Rows);
+        fill_k_q     <= fill_k_q - CountBits'(Rows);
+      end else begin
+        fill_at_q     <= fill_column_q + (weight_pitch << ColBits);
+        fill_first_q  <= fill_column_q + (weight_pitch << ColBits);
+        fill_column_q <= fill_column_q + (weight_pitch << ColBits);
+        fill_k_q      <= k_q[weight_entry_q];
+        fill_n_q      <= fill_n_q - CountBits'(Cols);
+      end
+    end
+  end
 
   // ---------------------------------------------------------------- rows of A
   logic                 act_busy_q, act_fire, act_last, act_fold_end;
@@ -267,13 +304,15 @@ module systole_matmul_unit #(
   logic [Diagonals-1:0] capture;
 
   assign act_offer       = open_q ? open_act_q : act_busy_q;
-  assign weight_offer    = open_q ? open_weight_q : weight_busy_q && !fill_q && !filled_q;
-  assign fill_step       = open_q ? open_fill_q : fill_q;
+  assign weight_offer    = open_q ? open_weight_q
+                                  : weight_busy_q && (!transposed || held_q > 2'(filled_q));
+  assign fill_step       = open_q ? open_fill_q
+                                  : fill_busy_q && (held_q != 2'd2 || (weight_step && weight_tile_end));
   assign act_step        = act_wanted && act_offer;
   assign weight_step     = weight_wanted && weight_offer;
   assign array_valid_o   = act_step || weight_step || fill_step;
   assign array_reads_o   = {fill_step || (weight_step && weight_here && !transposed), act_step};
-  assign array_address_o = {weight_at_q, act_at_q};
+  assign array_address_o = {fill_step ? fill_at_q : weight_at_q, act_at_q};
   assign hold            = array_valid_o && !array_done_i;
   assign act_fire        = act_ready && act_offer;
   assign weight_fire     = weight_ready && weight_offer;
@@ -323,11 +362,13 @@ module systole_matmul_unit #(
 
   systole_weight_transposer #(.Rows(Rows), .Cols(Cols)) u_transposer (
     .clk_i, .rst_ni,
-    .fill_i    (fill_fire),
-    .fill_row_i(fill_row_q),
-    .data_i    (array_data_i[DataWidth+:Rows*8]),
-    .beat_i    (weight_beat_q),
-    .weights_o (feed)
+    .fill_i     (fill_fire),
+    .fill_tile_i(fill_tile_q),
+    .fill_row_i (fill_row_q),
+    .data_i     (array_data_i[DataWidth+:Rows*8]),
+    .beat_tile_i(beat_tile_q),
+    .beat_i     (weight_beat_q),
+    .weights_o  (feed)
   );
   always_ff @(posedge clk_i) fed_q <= transposed;
 
