@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace systole::hw {
 namespace {
 
@@ -68,11 +70,7 @@ bool uses_valid_cols(const Chain& chain) {
 
 std::uint64_t chain_key(const Chain& chain) {
   std::uint64_t key = static_cast<std::uint64_t>(chain.out);
-  const auto add = [&key](std::uint64_t word) {
-    key = (key ^ word) * 0x9e3779b97f4a7c15;
-    // High bits of a product depend on all below them, low ones on few: they change places.
-    key ^= key >> 32U;
-  };
+  const auto add = [&key](std::uint64_t word) { key = hash_with(key, word); };
   for (const Stage& stage : chain.stages) {
     add(static_cast<std::uint64_t>(stage.op) | static_cast<std::uint64_t>(stage.operand) << 8U |
         static_cast<std::uint64_t>(stage.rounding) << 16U |

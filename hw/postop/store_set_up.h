@@ -47,6 +47,13 @@ class StoreSetUp {
     return first;
   }
 
+  /// Cycles from a command's start to the first sums that the unit reads. `serve(words)`: reads so
+  /// many words of its parameters from the cycle after its start on; the cycle after the last one.
+  template <typename Left, typename Serve>
+  std::uint64_t cycles(const Command& command, Left left, Serve serve) {
+    return begin(command, serve(late_words(command, left))) - command.started;
+  }
+
   /// From this cycle on the unit can take the next command: all results have left the chain.
   void end(std::uint64_t free) { free_ = free; }
 

@@ -192,12 +192,12 @@ void Replay::begin_store(Queue& queue) {
   const ReplayBanks::Use& parameters = work.parameters;
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
-  const std::uint64_t late =
-      set_up_.late_words(work.set_up, [&](std::uint64_t from, std::uint64_t to) {
-        return array_use_.left(parameters.begin, from, to);
-      });
-  const std::uint64_t read = serve_words(parameters.begin, parameters.end, late, queue.started + 1);
-  const std::uint64_t set_up = set_up_.begin(work.set_up, read) - queue.started;
+  const auto left = [&](std::uint64_t from, std::uint64_t to) {
+    return array_use_.left(parameters.begin, from, to);
+  };
+  const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {
+    return serve_words(parameters.begin, parameters.end, late, queue.started + 1);
+  });
   row_done_ = started + static_cast<double>(work.fill + std::max(set_up, work.lead) - work.lead);
   written_ = store_now_ = started;
   row_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "hw/attention/head_mix.h"
 #include "hw/postop/postop.h"
@@ -13,16 +14,14 @@
 namespace systole::tlm_model {
 namespace {
 
-/// Of commands, which are whole words: FNV-1a's steps, of eight bytes each.
+/// Of commands, which are whole words.
 std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t count) {
   static_assert(hw::kCommandBytes % sizeof(std::uint64_t) == 0);
   std::uint64_t hash = 0xcbf29ce484222325;
   for (std::size_t at = 0; at < count; at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes + at, sizeof(word));
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-    // High bits of a product depend on all below them, low ones on few: they change places.
-    hash ^= hash >> 32U;
+    hash = hw::hash_with(hash, word);
   }
   return hash;
 }

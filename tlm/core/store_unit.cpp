@@ -71,15 +71,15 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
-  const std::uint64_t late = set_up_.late_words(command, [&](std::uint64_t from, std::uint64_t to) {
+  const auto left = [&](std::uint64_t from, std::uint64_t to) {
     return memory_.array_use.left(begin, from, to);
+  };
+  return set_up_.cycles(command, left, [&](std::uint64_t late) {
+    const std::uint64_t ahead = command.parameter_words - late;
+    scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
+                    cycle() - std::min(cycle(), ahead), cycle());
+    return scratchpad.serve(BankedSram::Client::kStore, begin, end, late, cycle() + 1);
   });
-  const std::uint64_t ahead = command.parameter_words - late;
-  scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
-                  cycle() - std::min(cycle(), ahead), cycle());
-  const std::uint64_t read =
-      scratchpad.serve(BankedSram::Client::kStore, begin, end, late, cycle() + 1);
-  return set_up_.begin(command, read) - cycle();
 }
 
 void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain,
