@@ -12,6 +12,7 @@
 #include "hw/description/machine_file.h"
 #include "mapper/fuse/fusion.h"
 #include "mapper/place/placement.h"
+#include "mapper/tile/tiling.h"
 #include "model/seeded/shapes.h"
 #include "support/network/pipelined_mapping.h"
 #include "support/random/random_graph.h"
@@ -370,6 +371,28 @@ TEST(FindPipelines, HeadsComeWithTheProductThatTheyRead) {
   EXPECT_EQ(at.section_bytes, std::uint64_t{at.pitch} * kRowsOfHeads);
   EXPECT_EQ(at.at_col(kColsOfHeads - 1, 1), kColsOfHeads - 1);
   EXPECT_EQ(at.at_col(2 * kColsOfHeads + 5, 1), 2 * at.section_bytes + 5);
+}
+
+TEST(FindPipelines, AProductBeforeHeadsIsCutIntoTheFewestFoldsByHead) {
+  // 144 columns in sections of 24.
+  for (const auto& [array_cols, tile] : {std::pair{16U, 48U}, {64U, 48U}, {128U, 72U}}) {
+    Sketch sketch(projected_heads(2));
+    sketch.machine.array.rows = 16;
+    sketch.machine.array.cols = array_cols;
+    sketch.machine.accumulator.kib = 256;
+    const std::vector<Pipeline> pipelines = sketch.pipelines(kProjected);
+    const std::size_t product = pipelines.back().first;
+    ASSERT_EQ(pipelines.back().section, kColsOfHeads);
+    const Placement placement =
+        place_tensors(sketch.graph, sketch.groups, pipelines, sketch.machine);
+    const TilingProblem problem = tiling_problem(sketch.graph, sketch.groups[product], placement,
+                                                 sketch.machine, placement.shares[product]);
+    EXPECT_EQ(problem.out_section, kColsOfHeads);
+    EXPECT_EQ(problem.section, tile) << array_cols;
+    Tiling tiling;
+    tiling.c_cols = tile;
+    EXPECT_EQ(problem.result_cols(tiling), kColsOfHeads) << "a command for each section";
+  }
 }
 
 TEST(FindPipelines, AProductThatOthersReadIsNoPartOfHeads) {
