@@ -13,15 +13,15 @@ namespace systole::mapper {
 namespace {
 
 /// What may be pipelined, the simplest first: of equals the first one is taken.
-constexpr std::array<Pipelining, 12> kPipelinings = {{{false, false, 0, false, false},
-                                                      {true, false, 0, false, false},
-                                                      {false, true, 0, false, false},
-                                                      {true, true, 0, false, false},
-                                                      {true, false, 0, true, false},
-                                                      {true, true, 0, true, false},
-                                                      {true, true, 2, false, false},
-                                                      {true, true, 3, false, false},
-                                                      {true, true, 4, false, false},
+constexpr std::array<Pipelining, 12> kPipelinings = {{{false, false, 0, false},
+                                                      {true, false, 0, false},
+                                                      {false, true, 0, false},
+                                                      {true, true, 0, false},
+                                                      {true, false, 0, true},
+                                                      {true, true, 0, true},
+                                                      {true, true, 2, false},
+                                                      {true, true, 3, false},
+                                                      {true, true, 4, false},
                                                       {true, false, 0, false, true},
                                                       {true, true, 0, false, true},
                                                       {true, true, 0, true, true}}};

@@ -38,12 +38,14 @@ class PipelineFinder {
       if (allowed.attention && next.is_single()) next = attention(step, allowed.strips, 0);
       if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
       if (allowed.rows && next.is_single()) next = rows(step);
-      // A product that heads read is not the end of other rows.
-      const bool has_heads = allowed.attention && allowed.projected && !next.is_single();
-      if (has_heads && next.heads == 0 && !projected(next.end() - 1, allowed.strips).is_single()) {
-        next.levels.pop_back();
+      Pipeline after;
+      if (allowed.attention && allowed.projected && !next.is_single() && next.heads == 0) {
+        after = projected(next.end() - 1, allowed.strips);
       }
+      // A product that heads read is not the end of other rows.
+      if (after.heads != 0) next.levels.pop_back();
       pipelines.push_back(std::move(next));
+      if (after.heads != 0) pipelines.push_back(std::move(after));
     }
     return pipelines;
   }
@@ -167,17 +169,15 @@ class PipelineFinder {
                           product.out.cols == result.cols && hw::bytes_of(result.type) == 1 &&
                           !result.int4 && !hw::is_row_wise(product.chain) &&
                           product.valid_cols == 0 && product.statistics == model::kNoTensor;
-    if (!is_whole || result.cols % section != 0) {
-      return alone;
-    }
+    if (!is_whole || result.cols % section != 0) return alone;
     const std::uint64_t sums = section_sums(product, section, machine_);
     if (sums >= whole_share(machine_).sums_end) return alone;
     Pipeline heads = attention(step + 1, in_strips, sums);
     if (heads.heads == 0) return alone;
     std::size_t reads = 0;
     heads.read_by.assign(result.cols / section, 0);
-    std::vector<bool> is_read(heads.read_by.size(), false);
-    for (std::size_t next = step + 1; next < heads.end(); ++next) {
+    // The last one first, so that the first one stays.
+    for (std::size_t next = heads.end(); next-- > step + 1;) {
       const View &a = groups_[next].a, &b = groups_[next].matmul()->b;
       for (const View& view : {a, b}) {
         if (view.tensor != product.out.tensor) continue;
@@ -186,9 +186,7 @@ class PipelineFinder {
           return alone;
         }
         ++reads;
-        const std::size_t of = view.col / section;
-        if (!is_read[of]) heads.read_by[of] = narrow(next - step - 1);
-        is_read[of] = true;
+        heads.read_by[view.col / section] = narrow(next - step - 1);
       }
       if (!keeps(step, next)) return alone;
     }

@@ -359,13 +359,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       }
       if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
-        location = {Location::Place::kScratchpad,
-                    *at,
-                    pitch,
-                    int4[id],
-                    section,
-                    section == 0 ? 0 : pitch * std::uint64_t{tensor.rows},
-                    ring};
+        location = {Location::Place::kScratchpad,       *at, pitch, int4[id], section,
+                    pitch * std::uint64_t{tensor.rows}, ring};
         continue;
       }
     }
@@ -377,8 +372,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
             : dram_pitch(row_bytes, tensor.rows, residence.row_gap, machine);
     const std::uint64_t part_bytes = std::uint64_t{pitch} * tensor.rows;
     const auto at = dram.allocate(parts * part_bytes, life.first, life.last);
-    location = {Location::Place::kDram,        *at, pitch, int4[id], section,
-                section == 0 ? 0 : part_bytes, {}};
+    location = {Location::Place::kDram, *at, pitch, int4[id], section, part_bytes, {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
   if (residence.ahead != 0 && keeps_on_chip && !lives.has_attention()) {

@@ -27,10 +27,9 @@ struct Location {
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes between rows
   bool int4 = false;        ///< int8 that are stored as int4, in pairs along the rows
-  /// Columns of a section: sections follow each other, each with all rows, `section_bytes` apart;
-  /// 0: rows are whole.
+  /// Columns of a section: sections follow each other, each with all rows; 0: rows are whole.
   std::uint32_t section = 0;
-  std::uint64_t section_bytes = 0;
+  std::uint64_t section_bytes = 0;  ///< from one to the next: of all rows
   /// Row tiles that share `slots` places in turn with others, numbered from `first` in steps;
   /// without slots all rows have a place.
   struct Ring {

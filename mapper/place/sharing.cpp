@@ -47,10 +47,9 @@ class Needs {
     const bool in_head = pipeline_.is_of_heads(level);
     const std::uint64_t tile = pipeline_.tile_rows(level);
     need.sums =
-        std::max(tile, std::uint64_t{1}) * (in_head ? row : least_sum_cols(group, machine_));
-    if (level < pipeline_.scores_level()) {
-      need.sums = section_sums(group, pipeline_.section, machine_);
-    }
+        level < pipeline_.scores_level()
+            ? section_sums(group, pipeline_.section, machine_)
+            : std::max(tile, std::uint64_t{1}) * (in_head ? row : least_sum_cols(group, machine_));
     const std::uint64_t depth = operand_pitch(group.k(), machine_.array.rows);
     const std::uint64_t rows = tile != 0 ? tile : kRows;
     need.comes_first = pipeline_.strips > 1 && level == pipeline_.scores_level() + 1;

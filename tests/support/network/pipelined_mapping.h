@@ -19,14 +19,14 @@
 namespace systole::test {
 
 inline constexpr std::array<mapper::Pipelining, 11> kAllPipelinings = {
-    {{false, false, 0, false, false},
-     {true, false, 0, false, false},
-     {true, false, 0, true, false},
-     {false, true, 0, false, false},
-     {true, true, 0, false, false},
-     {true, true, 0, true, false},
-     {true, true, 2, false, false},
-     {true, true, 5, false, false},
+    {{false, false, 0, false},
+     {true, false, 0, false},
+     {true, false, 0, true},
+     {false, true, 0, false},
+     {true, true, 0, false},
+     {true, true, 0, true},
+     {true, true, 2, false},
+     {true, true, 5, false},
      {true, false, 0, false, true},
      {true, true, 0, false, true},
      {true, true, 0, true, true}}};
