@@ -9,6 +9,7 @@
 #include "hw/ring/instruction.h"
 #include "hw/ring/int8_gemv.h"
 #include "hw/ring/pass.h"
+#include "mapper/ring/exchanges.h"
 #include "mapper/ring/pass.h"
 
 namespace systole::mapper::dfx {
