@@ -55,6 +55,11 @@ class Subjects {
     }
   }
   [[nodiscard]] const RunSubject& first() const { return *runs_.front(); }
+  /// It lives as long as the run.
+  [[nodiscard]] std::shared_ptr<const model::Graph> first_graph() const {
+    return {runs_.front(), &first().graph()};
+  }
+  /// With a program for each.
   [[nodiscard]] std::vector<CoreSubject> by_core() const {
     std::vector<CoreSubject> subjects;
     for (const std::size_t index : of_core_) {
@@ -110,10 +115,10 @@ CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
   const std::size_t inferences = subjects.first().inputs().size();
   const MoveGraph move = subjects.first().move();  // of steps, which follow one another
   if (options.split == name_of(Split::kHeads) || move) {
-    return plan_heads(system, subjects.by_core().front().graph, inferences, move);
+    return plan_heads(system, subjects.first_graph(), inferences, move);
   }
   if (options.split == name_of(Split::kLayers)) {
-    return plan_layers(system, subjects.by_core().front().graph, inferences);
+    return plan_layers(system, subjects.first_graph(), inferences);
   }
   return plan_batch(system, subjects.by_core(), inferences);
 }
