@@ -64,7 +64,7 @@ void refuse_padding_on_engines(const std::string& texts, const hw::Machine& mach
 
 }  // namespace
 
-RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) : machine_(machine) {
+RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
   if (!request.mask.empty() && request.size.decode) {
     throw hw::InputError("--mask: of all tokens at once, expected no --decode");
   }
@@ -103,12 +103,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) : 
       take_pictures(request);
     }
   }
-}
-
-const mapper::Mapping& RunSubject::mapping() const {
-  if (steps() != nullptr) return steps()->first();
-  if (!mapping_) mapping_ = mapper::map_graph(network_.graph, machine_);
-  return *mapping_;
+  if (request.maps) mapping_ = mapper::map_graph(network_.graph, machine);
 }
 
 void RunSubject::name_mask(const std::string& mask) {

@@ -25,23 +25,25 @@ struct RunRequest {
   bool functional = true;
   bool needs_labels = false;
   std::string mask = {};  ///< fixed attention mask; empty: the model's own, if it has one
+  /// One program for all inferences; without it, who runs parts of the network maps those.
+  bool maps = true;
 };
 
-/// A network with its inputs and its program for a machine: a model of a file and pictures or
-/// texts, or a shape and seeded values, all tokens at once or one after the other.
+/// A network with its inputs, mapped to a machine: a model of a file and pictures or texts, or a
+/// shape and seeded values, all tokens at once or one after the other.
 class RunSubject {
  public:
-  /// Throws InputError for what does not go together or cannot be read and, of tokens one after the
-  /// other and of texts with padding, what does not fit.
+  /// Throws InputError for what does not go together, cannot be read or does not fit.
   RunSubject(const RunRequest& request, const hw::Machine& machine);
 
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const model::Graph& graph() const {
     return steps() != nullptr ? steps()->graph() : network_.graph;
   }
-  /// Of the first inference. One program for all is made by the first call: who maps parts of the
-  /// network for several cores needs none. Throws InputError if the network does not fit.
-  [[nodiscard]] const mapper::Mapping& mapping() const;
+  /// Of the first inference. One for all has to have been asked for.
+  [[nodiscard]] const mapper::Mapping& mapping() const {
+    return steps() != nullptr ? steps()->first() : mapping_.value();
+  }
   /// Classes of the pictures or texts, of at least as many as there are inputs; empty: not known.
   [[nodiscard]] const std::vector<std::uint32_t>& labels() const { return labels_; }
   /// Whether it is known what the outputs should be.
@@ -89,8 +91,7 @@ class RunSubject {
   std::vector<std::uint32_t> labels_;
   std::vector<std::vector<std::int32_t>> targets_;  ///< tokens of an encoder-decoder's texts
   std::vector<std::vector<std::uint8_t>> inputs_;
-  hw::Machine machine_;
-  mutable std::optional<mapper::Mapping> mapping_;
+  std::optional<mapper::Mapping> mapping_;  ///< for all inferences
 };
 
 }  // namespace systole::testbench

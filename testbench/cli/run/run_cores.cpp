@@ -59,7 +59,7 @@ class Subjects {
   [[nodiscard]] std::shared_ptr<const model::Graph> first_graph() const {
     return {runs_.front(), &first().graph()};
   }
-  /// With a program for each.
+  /// Of subjects with a program.
   [[nodiscard]] std::vector<CoreSubject> by_core() const {
     std::vector<CoreSubject> subjects;
     for (const std::size_t index : of_core_) {
@@ -244,9 +244,12 @@ int run_cores(const RunOptions& options) {
   if (ring_site == nullptr) require_no_ring_options(options.ring);
   check_decode(options, system);
   std::optional<SimulationBar> bar(std::in_place);
-  const Subjects subjects({options.model, options.size, options.input, options.limit,
-                           options.functional, options.min_accuracy.has_value(), options.mask},
-                          system);
+  const bool in_parts =
+      options.split == name_of(Split::kHeads) || options.split == name_of(Split::kLayers);
+  const Subjects subjects(
+      {options.model, options.size, options.input, options.limit, options.functional,
+       options.min_accuracy.has_value(), options.mask, !in_parts},
+      system);
   const RunSubject& subject = subjects.first();
   check_recordings(options, subject);
   if (subject.next_step() && !options.size.decode) {
