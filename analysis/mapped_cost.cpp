@@ -109,6 +109,9 @@ double result_cycles(const hw::Command& command, const hw::Program& program,
   hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
                                             machine.postop.lanes);
   const auto* const store = command.as<hw::cmd::Store>();
+  cycles.per_row +=
+      hw::piece_cycles(hw::chain_of(result.chain, program), result.n, machine.postop.lanes,
+                       hw::result_piece_bytes(machine, store == nullptr));
   if (store != nullptr && store->encoder) {
     // The slower of chain and encoder sets the pace.
     const hw::HeadMix& mix = program.mixes[*store->encoder];

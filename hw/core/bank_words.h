@@ -179,4 +179,10 @@ struct AccumulatorSpan {
   return std::max(machine.bus.width_bytes, scratchpad_word_bytes(machine));
 }
 
+/// The widest piece of a result that a port of the store unit takes in a cycle: for the scratchpad
+/// a word, for memory a beat of the bus.
+[[nodiscard]] inline std::uint64_t result_piece_bytes(const Machine& machine, bool move) {
+  return move ? scratchpad_word_bytes(machine) : machine.bus.width_bytes;
+}
+
 }  // namespace systole::hw

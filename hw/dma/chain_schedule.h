@@ -7,18 +7,16 @@
 
 #include "hw/dma/fetch_schedule.h"
 #include "hw/program/program_image.h"
+#include "hw/program/record_look.h"
 
 /// The cycle contract of fetching the chains that commands name: rtl/core/systole_chain_fetch.sv
-/// meets it. The model's reader looks at a chunk of commands at once when it has arrived, has more
-/// slots, and replaces the chain that was used least recently.
+/// and the model's reader (tlm/core/program_reader.h) meet it.
 namespace systole::hw {
 
-/// The commands that have arrived are looked at in their order, one a cycle, ahead of dispatch. At
-/// one whose chain the core does not hold, that is read before the next one is looked at, and so is
-/// then the entry of the table of operands that it takes. A record
-/// then leaves its buffer, a word a cycle, while the next one may arrive in another. Chain i has
-/// slot i modulo `slots`; while another chain is in the slot, it waits until all commands before it
-/// that name that one are complete.
+/// Commands are looked at as RecordLook says. Where the core does not hold a command's chain, that
+/// is read, and then the entry of the table of operands that the command takes. Chain i has slot i
+/// modulo `slots`; while another chain is in the slot, it waits until all commands before it that
+/// name that one are complete.
 class ChainSchedule {
  public:
   /// Of a program with that header; `slots`: chains that a core holds, of up to `stages` stages:
@@ -46,8 +44,7 @@ class ChainSchedule {
   const ProgramHeader header_;
   const std::uint64_t record_bytes_;
   std::vector<Slot> slots_;
-  std::uint64_t look_ = 0;  ///< cycle from which the next command can be looked at
-  std::uint64_t left_ = 0;  ///< cycle with which the last record has left its buffer
+  RecordLook look_;
 };
 
 }  // namespace systole::hw

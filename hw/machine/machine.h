@@ -88,7 +88,7 @@ struct Machine {
     std::uint32_t compute_queue = 16;
     std::uint32_t store_queue = 4;
     std::uint32_t fetch_commands = 16;  ///< commands that one instruction fetch brings
-    std::uint32_t chain_slots = 64;     ///< chains whose micro-code the core holds
+    std::uint32_t chain_slots = 16;     ///< chains whose micro-code the core holds
     std::uint32_t call_cycles = 0;      ///< of the host, before the first command of a library call
     std::uint32_t loop_cycles = 0;      ///< of the host, before the first command of a loop
   } core;

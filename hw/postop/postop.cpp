@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/round.h"
 
 namespace systole::hw {
 namespace {
@@ -106,6 +107,25 @@ ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t c
   // The last row takes no more than its passes, the rows before it an interval each.
   cycles.fill += cycles.lead + intervals_ahead * cycles.per_row + reading - cycles.per_row;
   return cycles;
+}
+
+std::uint64_t piece_cycles(const Chain& chain, std::uint64_t cols, std::uint32_t lanes,
+                           std::uint64_t piece) {
+  if (transposes(chain)) return 0;
+  const std::uint64_t element = bytes_of(chain.out), rest = cols % lanes;
+  const std::uint64_t of_rest = rest == 0 ? 0 : ceil_div(rest * element, piece) - 1;
+  return cols / lanes * (ceil_div(lanes * element, piece) - 1) + of_rest;
+}
+
+std::uint64_t drain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
+                           std::uint32_t lanes, std::uint64_t piece) {
+  std::uint64_t depth = 0;
+  for (const Stage& stage : chain.stages) depth += stage_latency(stage);
+  if (transposes(chain)) return depth + cols;
+  // Those before them stand in the stages, and each lets them wait.
+  const std::uint64_t stalls = piece_cycles(chain, cols, lanes, piece);
+  const std::uint64_t vectors = ceil_div(cols, lanes);
+  return depth + ceil_div(stalls * std::min(depth, rows * vectors), vectors);
 }
 
 }  // namespace systole::hw

@@ -137,4 +137,15 @@ struct ChainCycles {
 [[nodiscard]] ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
                                        std::uint32_t lanes);
 
+/// Cycles that a row of `cols` results takes beyond its interval, since each vector of `lanes` of
+/// them leaves the pipeline in pieces of up to `piece` bytes, one a cycle, and the stages stand
+/// still meanwhile (hw/dma/store_schedule.h). None of a chain that transposes.
+[[nodiscard]] std::uint64_t piece_cycles(const Chain& chain, std::uint64_t cols,
+                                         std::uint32_t lanes, std::uint64_t piece);
+
+/// Cycles from the one after that in which the last vector of sums enters the pipeline to the one
+/// after that in which the last piece of results leaves it.
+[[nodiscard]] std::uint64_t drain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
+                                         std::uint32_t lanes, std::uint64_t piece);
+
 }  // namespace systole::hw

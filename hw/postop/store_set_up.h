@@ -10,6 +10,10 @@
 
 namespace systole::hw {
 
+/// From the cycle with which a row's tensor operands are there to the one after that in which its
+/// last sums are read, at the earliest: store_times() (hw/dma/store_schedule.h).
+inline constexpr std::uint64_t kOperandCycles = 2;
+
 /// When a unit reads the first sums of its commands: the micro-code of their chains and their
 /// parameters have to be there. The contract of store_times() (hw/dma/store_schedule.h), which a
 /// test compares with it. Parameters that come before their command starts take what the scratchpad
@@ -19,9 +23,11 @@ class StoreSetUp {
   /// In the order in which the unit takes them.
   struct Command {
     std::uint64_t dispatched = 0, started = 0;  ///< cycles
-    std::uint64_t chain = 0;                    ///< equal for equal chains
-    std::uint64_t stages = 0;                   ///< of it
-    std::uint64_t parameter_words = 0;          ///< of the scratchpad
+    /// Cycle from which no older command writes its parameters any more, not before `dispatched`.
+    std::uint64_t readable = 0;
+    std::uint64_t chain = 0;            ///< equal for equal chains
+    std::uint64_t stages = 0;           ///< of it
+    std::uint64_t parameter_words = 0;  ///< of the scratchpad
   };
 
   /// How many words of its parameters a command has still to read in the cycles after its start.
@@ -58,10 +64,10 @@ class StoreSetUp {
   void end(std::uint64_t free) { free_ = free; }
 
  private:
-  /// The cycle before the first in which they can be read: the command is the next one of the unit,
-  /// and those of the one before are there.
+  /// The cycle before the first in which they can be read: nothing writes them, the command is the
+  /// next one of the unit, and those of the one before are there.
   [[nodiscard]] std::uint64_t parameters_begin(const Command& command) const {
-    return std::max(command.dispatched, parameters_next_);
+    return std::max(command.readable, parameters_next_);
   }
 
   std::optional<std::uint64_t> chain_;  ///< whose micro-code the unit has
@@ -71,12 +77,14 @@ class StoreSetUp {
 
 /// Of a command with rows of `cols` sums through a chain. Of a vector of a parameter the
 /// scratchpad is asked for whole words.
-[[nodiscard]] inline StoreSetUp::Command set_up_command(const Chain& chain, std::uint64_t cols,
-                                                        std::uint64_t lanes,
-                                                        std::uint64_t word_bytes,
-                                                        std::uint64_t dispatched,
-                                                        std::uint64_t started) {
-  return {dispatched, started, chain_key(chain), chain.stages.size(),
+[[nodiscard]] inline StoreSetUp::Command set_up_command(
+    const Chain& chain, std::uint64_t cols, std::uint64_t lanes, std::uint64_t word_bytes,
+    std::uint64_t dispatched, std::uint64_t started, std::uint64_t readable) {
+  return {dispatched,
+          started,
+          readable,
+          chain_key(chain),
+          chain.stages.size(),
           parameter_words(chain) * ceil_div(cols, lanes) * ceil_div(4 * lanes, word_bytes)};
 }
 

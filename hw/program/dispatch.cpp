@@ -19,6 +19,14 @@ Hazard hazard_between(const std::vector<Range>& older, const std::vector<Range>&
   return result;
 }
 
+bool writes_what_it_reads(const std::vector<Range>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const Range& write) {
+    return write.write && write.space == Space::kDram &&
+           std::any_of(ranges.begin(), ranges.end(),
+                       [&](const Range& read) { return !read.write && conflict(write, read); });
+  });
+}
+
 bool writes_what_is_read(const std::vector<Range>& older, const std::vector<Range>& younger) {
   return std::any_of(younger.begin(), younger.end(), [&](const Range& b) {
     if (b.write || (b.space != Space::kScratchpad && b.space != Space::kDram)) return false;

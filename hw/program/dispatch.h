@@ -28,6 +28,9 @@ enum class Hazard : std::uint8_t {
 [[nodiscard]] bool writes_what_is_read(const std::vector<Range>& older,
                                        const std::vector<Range>& younger);
 
+/// Whether a command writes main memory where it reads it.
+[[nodiscard]] bool writes_what_it_reads(const std::vector<Range>& ranges);
+
 /// Units with a reservation station: load, compute, store.
 inline constexpr std::size_t kStations = 3;
 

@@ -380,8 +380,15 @@ struct WrittenRows {
 [[nodiscard]] WrittenRows written_rows(const cmd::Move& move, const Program& program);
 [[nodiscard]] WrittenRows written_rows(const cmd::Loop& loop, const Program& program);
 
-/// Rows of each tensor operand that a pipeline holds at a time (postop.operand_kib), in two halves.
+/// Rows of each tensor operand that a pipeline has room for at least (postop.operand_kib).
 inline constexpr std::uint32_t kOperandRows = 16;
+/// How many rows of a command's tensor operands a pipeline asks for at a time, of `rows` rows of
+/// `bytes` bytes together: all of them if there is room, or else half of those that have room, so
+/// that one half comes while the other one is used.
+[[nodiscard]] inline std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes,
+                                                 std::uint64_t room) {
+  return rows * bytes <= room ? rows : room / bytes / 2;
+}
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. Chains, masks, mixes

@@ -42,9 +42,9 @@ std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& 
   RecordStore chains(machine.core.chain_slots), mixes(kMixSlots);
   const auto bytes_for = [](RecordStore& store, std::uint32_t index, std::uint64_t user,
                             std::uint64_t bytes) {
-    if (store.use(index, user) != nullptr) return std::uint64_t{0};
-    store.add({index, 0, user});
-    return bytes;
+    const bool held = store.holds(index);
+    store.use(index, user);
+    return held ? 0 : bytes;
   };
   std::vector<std::uint64_t> bytes(program.commands.size(), kCommandBytes);
   for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -42,6 +42,14 @@ bool writes_what_touches(const ReplayRanges& old, const ReplayRanges& young) {
           any_overlap(old.write.data(), old.writes, young.read.data(), young.reads));
 }
 
+/// hw::writes_what_is_read().
+bool writes_what_reads(const ReplayRanges& old, const ReplayRanges& young) {
+  constexpr unsigned kSpaces = 1U << static_cast<unsigned>(hw::Space::kScratchpad) |
+                               1U << static_cast<unsigned>(hw::Space::kDram);
+  return (old.written_spaces & young.read_spaces & kSpaces) != 0 &&
+         any_overlap(old.write.data(), old.writes, young.read.data(), young.reads);
+}
+
 bool reads_what_writes(const ReplayRanges& old, const ReplayRanges& young) {
   return (old.read_spaces & young.written_spaces) != 0 &&
          any_overlap(old.read.data(), old.reads, young.write.data(), young.writes);
@@ -124,13 +132,46 @@ std::uint64_t Replay::ready_of(const ReplayWork& work) const {
   return ready;
 }
 
+std::uint64_t Replay::readable_at(const ReplayWork& work) const {
+  std::uint64_t readable = work.dispatched;
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    std::uint64_t n = work.after_completion[u];
+    for (std::uint64_t after = work.read_after[u]; after != 0; after >>= 1, --n) {
+      if ((after & 1) != 0) readable = std::max(readable, queues_[u].completion(n - 1));
+    }
+  }
+  return readable;
+}
+
+double Replay::operands_due() const {
+  const Queue& queue = queues_[kStore];
+  const bool runs = queue.phase != Phase::kIdle;
+  std::uint64_t number = queue.ended;
+  if (runs && queue.works[number & (queue.works.size() - 1)].operands == 0) ++number;
+  if (number >= queue.dispatched || operands_begun_ > number) return kNever;
+  const ReplayWork& work = queue.works[number & (queue.works.size() - 1)];
+  if (work.operands == 0) return kNever;
+  if (runs && number == queue.ended) return static_cast<double>(queue.started);
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    if (work.read_after[u] == 0) continue;
+    const auto first = static_cast<std::uint64_t>(__builtin_ctzll(work.read_after[u]));
+    if (work.after_completion[u] - first > queues_[u].ended) return kNever;
+  }
+  // The command before has started, and its last results have left if it has operands.
+  std::uint64_t due = readable_at(work);
+  if (number != 0) due = std::max(due, queue.started + 1);
+  if (!runs && operands_begun_ == queue.ended && operands_begun_ != 0) {
+    due = std::max(due, queue.free);
+  }
+  return static_cast<double>(due);
+}
+
 double Replay::start_of(const Queue& queue) const {
   if (queue.ended == queue.dispatched) return kNever;
   const ReplayWork& work = queue.works[queue.ended & (queue.works.size() - 1)];
   for (std::size_t u = 0; u < kQueues; ++u) {
-    if (std::max(work.after_completion[u], work.after_release[u]) > queues_[u].ended) {
-      return kNever;
-    }
+    const Queue& other = queues_[u];
+    if (work.after_completion[u] > other.ended || work.after_release[u] > other.read) return kNever;
   }
   return static_cast<double>(std::max(queue.free, ready_of(work)));
 }
@@ -155,16 +196,27 @@ bool Replay::step() {
       horizon = std::min(horizon, queue.time);
     }
   }
-  if (requests_) {
-    const ReplayRequests::Reader& reader = requests_->reader;
-    const double reads = reader.is_active ? reader.time : kNever;
-    if (reads <= earliest) {
-      if (reads >= std::min(fetch_due_, kNever)) return false;
-      step_reader(std::min(earliest, fetch_due_));
-      return true;
-    }
-    horizon = std::min(horizon, reads);
-    if (unit != kQueues) requests_->memory.retire(static_cast<std::uint64_t>(earliest));
+  const bool asks = requests_ && requests_->asks_for_operands;
+  const double operands = asks ? operands_now_ : operands_due();
+  double reads = kNever;
+  if (requests_ && requests_->reader.is_active) reads = requests_->reader.time;
+  if (reads <= std::min(earliest, operands) && reads < kNever) {
+    if (reads >= fetch_due_) return false;
+    step_reader(std::min({earliest, operands, fetch_due_}));
+    return true;
+  }
+  // Of ports that issue at the same time theirs is the last, but the store in progress needs them.
+  const bool needed = unit == kStore && queues_[kStore].phase != Phase::kIdle &&
+                      operands_begun_ <= queues_[kStore].ended;
+  if (operands < earliest || (operands == earliest && needed)) {
+    if (operands >= fetch_due_) return false;
+    if (!asks) begin_operands(operands);
+    if (requests_) step_operand_requests(std::min({earliest, reads, fetch_due_}));
+    return true;
+  }
+  horizon = std::min({horizon, reads, operands});
+  if (requests_ && unit != kQueues) {
+    requests_->memory.retire(static_cast<std::uint64_t>(earliest));
   }
   if (unit == kQueues || earliest >= std::min(fetch_due_, kNever)) return false;
   act(unit, horizon);
@@ -246,6 +298,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   ReplayWork& work = queue.work(number);
   decode_work(command, program, machine_, attention_, work);
   work.dispatched = dispatch_;
+  work.number = commands_;
   ReplayRanges& ranges = queue.ranges_of(number);
   ranges.clear();
   hw::for_each_range(command, program, [&](const hw::Range& range) { ranges.add(range); });
@@ -284,6 +337,7 @@ bool Replay::dispatch_host(const hw::Command& command, const hw::Program& progra
                static_cast<std::uint64_t>(handshake_ns * machine_.core.clock_mhz / 1000.0);
   last_end_ = std::max(last_end_, dispatch_);
   ends_[command.op] = std::max(ends_[command.op], dispatch_);
+  if (requests_) requests_->completed(commands_, dispatch_);
   ++commands_;
   return true;
 }
@@ -329,10 +383,11 @@ void Replay::find_hazards(std::size_t unit) {
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
       const ReplayRanges& old = queue.ranges_of(n - 1);
       if (writes_what_touches(old, young)) {
-        if (work.after_completion[u] == 0) {
-          work.after_completion[u] = n;
-        } else if (const std::uint64_t before = work.after_completion[u] - n; before <= 64) {
-          work.also_after[u] |= std::uint64_t{1} << (before - 1);
+        if (work.after_completion[u] == 0) work.after_completion[u] = n;
+        const std::uint64_t before = work.after_completion[u] - n;
+        if (before != 0 && before <= 64) work.also_after[u] |= std::uint64_t{1} << (before - 1);
+        if (unit == kStore && before < 64 && writes_what_reads(old, young)) {
+          work.read_after[u] |= std::uint64_t{1} << before;
         }
         // Matmuls complete in their order.
         if (u == kCompute) break;
@@ -343,13 +398,19 @@ void Replay::find_hazards(std::size_t unit) {
   }
 }
 
+void Replay::release_command(Queue& queue, std::uint64_t released) {
+  if (queue.read > queue.ended) return;
+  if (queue.ended != 0) released = std::max(released, queue.release(queue.ended - 1));
+  queue.released[queue.ended & (queue.released.size() - 1)] = released;
+  ++queue.read;
+}
+
 void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
                          std::uint64_t free) {
-  const std::size_t slot = queue.ended & (queue.completed.size() - 1);
-  queue.completed[slot] = completed;
+  release_command(queue, released);
+  queue.completed[queue.ended & (queue.completed.size() - 1)] = completed;
   queue.completing.push_back(completed);
-  if (queue.ended != 0) released = std::max(released, queue.release(queue.ended - 1));
-  queue.released[slot] = released;
+  if (requests_) requests_->completed(queue.work(queue.ended).number, completed);
   std::uint64_t& end = ends_[queue.work(queue.ended).op];
   end = std::max(end, completed);
   last_end_ = std::max(last_end_, completed);

@@ -86,7 +86,6 @@ class Replay {
   static constexpr std::uint64_t kChunk = 32;
   /// Requests beyond its window that a port which is alone has served as one chunk.
   static constexpr double kMostAlone = 256;
-  static constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
 
   enum class Phase : std::uint8_t { kIdle, kRows, kDrain };
 
@@ -122,6 +121,7 @@ class Replay {
     std::vector<std::uint64_t> completing;  ///< cycles: ended commands that still have a place
     std::uint64_t dispatched = 0;           ///< commands
     std::uint64_t ended = 0;                ///< commands whose completion is known
+    std::uint64_t read = 0;                 ///< commands of which it is known when they have read
     std::uint64_t gone = 0;                 ///< commands that had completed at the last dispatch
     std::uint64_t free = 0;                 ///< cycle in which the unit can take its next command
     std::uint64_t started = 0;              ///< of the command in the unit
@@ -144,7 +144,12 @@ class Replay {
   /// Cycle in which the unit takes its next command up, kNever if that is not known yet.
   [[nodiscard]] double start_of(const Queue& queue) const;
   [[nodiscard]] std::uint64_t ready_of(const ReplayWork& work) const;
+  /// Cycle from which a command of the store unit may fetch what it reads of scratchpad and DRAM.
+  [[nodiscard]] std::uint64_t readable_at(const ReplayWork& work) const;
   void act(std::size_t unit, double horizon);
+  /// The command in the unit has read its operands with cycle `released`.
+  void release_command(Queue& queue, std::uint64_t released);
+  /// It is over. `released`: see release_command(), if that is not known yet.
   void end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
                    std::uint64_t free);
   /// The unit that acts first does so. False if none can.
@@ -175,7 +180,16 @@ class Replay {
   void store_rows(Queue& queue, ReplayWork& work);
   void store_columns(Queue& queue, ReplayWork& work);
   void end_store(Queue& queue);
-  void fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before, unsigned half);
+  /// Cycle from which the operands of the store unit's next command, or of the one that has
+  /// started, can be asked for; kNever if that is not known, or they have been.
+  [[nodiscard]] double operands_due() const;
+  /// Begins to ask for them.
+  void begin_operands(double cycle);
+  void fetch_operands(ReplayWork& work, double not_before, unsigned half);
+  /// Rows of the store in progress have been used.
+  void use_operands(ReplayWork& work);
+  /// When the operands of a row of the store in progress are there, so that it can end.
+  [[nodiscard]] double operands_there(const ReplayWork& work, std::uint64_t row) const;
 
   // The same by request.
   void begin_fetch(const hw::Program& program, std::size_t index, std::uint64_t cycle);
@@ -193,11 +207,16 @@ class Replay {
   void begin_load_requests(Queue& queue);
   void step_load_requests(Queue& queue, double horizon);
   void load_row(ReplayWork& work, std::uint64_t arrived);
-  void begin_store_requests(Queue& queue);
+  void begin_store_requests();
   void step_store_requests(Queue& queue, double horizon);
-  bool asks_for_operands(Queue& queue, ReplayWork& work);
+  void begin_operand_requests(const ReplayWork& work);
+  void ask_for_operands(const ReplayWork& work, std::uint64_t not_before);
+  void more_operands(const ReplayWork& work);
+  void step_operand_requests(double horizon);
+  [[nodiscard]] std::uint64_t next_rows(const ReplayWork& work) const;
   void next_operand(const ReplayWork& work);
   void advance_row(const ReplayWork& work);
+  void release_sums(const ReplayWork& work);
   void deliver_rows(ReplayWork& work);
 
   hw::Machine machine_;
@@ -238,7 +257,10 @@ class Replay {
   struct Arrival {
     double first = 0, last = 0;
   };
-  std::array<Arrival, 2> operands_at_;  ///< of the two halves of the room for operands
+  // Of the operands that were asked for last.
+  std::uint64_t operands_begun_ = 0;  ///< commands of the store unit up to the one that has them
+  double operands_now_ = 0;
+  std::array<Arrival, 2> operands_at_;  ///< of the two halves of the room for them
 };
 
 }  // namespace systole::mapper

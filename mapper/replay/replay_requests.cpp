@@ -14,8 +14,6 @@
 namespace systole::mapper {
 namespace {
 
-constexpr std::uint64_t kHalf = hw::kOperandRows / 2;
-
 /// A unit's rows of one of its tiles in DRAM, from row `first` on.
 ReplayRows rows_from(const ReplayRows& all, std::uint64_t first, std::uint64_t rows) {
   return {all.address + first * all.pitch, all.pitch, all.bytes, 0, rows};
@@ -31,11 +29,30 @@ void Replay::write_input(const ReplayRows& input) {
 void ReplayRequests::Reader::begin(Chunk fetched) {
   chunk = std::move(fetched);
   rows = chunk.rows;
+  rows.not_before = std::max(rows.not_before, look.end());
   time = std::max(time, static_cast<double>(rows.not_before));
   arrival = 0;
   next = 0;
   is_active = true;
   has_commands = false;
+}
+
+void ReplayRequests::completed(std::uint64_t command, std::uint64_t cycle) {
+  std::vector<std::uint64_t>& known = reader.completions;
+  const auto at = [&known](std::uint64_t n) -> std::uint64_t& { return known[n % known.size()]; };
+  at(command) = cycle;
+  for (std::uint64_t& n = reader.complete; at(n) != Reader::kNotKnown; ++n) {
+    if (n != 0) at(n) = std::max(at(n), at(n - 1));
+    at(n + known.size() / 2) = Reader::kNotKnown;
+  }
+  if (reader.waits_for >= reader.complete) return;
+  reader.time =
+      std::max(reader.waits_since, static_cast<double>(reader.all_complete(reader.waits_for)));
+  reader.waits_for = Reader::kNotKnown;
+}
+
+void ReplayRequests::Reader::look_at(std::uint64_t command) {
+  for (; looked <= command; ++looked) look.next(commands);
 }
 
 void ReplayRequests::Reader::know_until(std::uint64_t command) {
@@ -76,7 +93,7 @@ void Replay::begin_fetch(const hw::Program& program, std::size_t index, std::uin
   reader.fetch(std::move(chunk));
 }
 
-// Chains in the order of the commands, each of which is known to arrive with the last of its own.
+// Chains in the order of the commands, each of which is known to be ready with the last of its own.
 // Returns as soon as commands are: they may be dispatched before the next chain is asked for.
 void Replay::read_chains(double horizon) {
   ReplayRequests::Reader& reader = requests_->reader;
@@ -84,22 +101,29 @@ void Replay::read_chains(double horizon) {
   for (; reader.next < reader.chunk.referred.size(); ++reader.next) {
     const ReplayRequests::Reader::Referred& one = reader.chunk.referred[reader.next];
     if (reader.known < one.command) return reader.know_until(one.command);
-    const hw::RecordStore::Record* const held =
-        reader.rows.left.left != 0 ? nullptr : reader.chains.use(one.chain, one.command);
-    if (held != nullptr) {
-      reader.arrival = held->arrival;
-    } else {
-      if (reader.rows.left.left == 0) {
-        reader.rows = {
-            {program_address_ + reader.header.chain(one.chain), 0, reader.header.chain_bytes, 0, 1},
-            0,
-            0};
+    const std::uint64_t bytes = reader.header.chain_bytes;
+    if (reader.rows.left.left == 0) {
+      reader.look_at(one.command);
+      const hw::RecordStore::Slot before = reader.chains.slot_of(one.chain);
+      std::uint64_t room = 0;
+      if (before.held && before.held != one.chain) {
+        room = reader.all_complete(before.last_use);
+        if (room == ReplayRequests::Reader::kNotKnown) {
+          reader.waits_for = before.last_use;
+          reader.waits_since = reader.time;
+          reader.time = kNever;
+          return;
+        }
       }
-      if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
-      reader.chains.add({one.chain, reader.arrival, one.command});
+      reader.chains.use(one.chain, one.command);
+      if (before.held == one.chain) continue;
+      const std::uint64_t address = program_address_ + reader.header.chain(one.chain);
+      reader.rows = {{address, 0, bytes, 0, 1}, reader.look.asks(room), 0};
     }
-    reader.referred = std::max(reader.referred, reader.arrival);
+    if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+    reader.referred = reader.look.take_chain(reader.arrival, bytes);
   }
+  reader.look_at(reader.chunk.first + reader.chunk.count - 1);
   reader.know_until(reader.chunk.first + reader.chunk.count);
   reader.is_active = false;
   if (reader.waiting) reader.begin(*std::exchange(reader.waiting, std::nullopt));
@@ -224,36 +248,75 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   end_command(queue, done, done, static_cast<std::uint64_t>(free));
 }
 
-void Replay::begin_store_requests(Queue& queue) {
-  const ReplayWork& work = queue.work(queue.ended);
+void Replay::begin_store_requests() {
+  requests_->written = {};
+  requests_->columns_left = 0;
+}
+
+void Replay::begin_operand_requests(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  r.operand = work.operands;
-  r.operands_begun = 0;
-  r.operands_at.assign(work.operands == 0 ? 0 : work.m, 0);
-  r.written = {};
-  r.columns_left = 0;
+  r.operands_at.assign(work.m, 0);
+  r.operands_known = r.operands_end = 0;
+  ask_for_operands(work, static_cast<std::uint64_t>(operands_now_));
+}
+
+// A half of the room for them, or all rows.
+void Replay::ask_for_operands(const ReplayWork& work, std::uint64_t not_before) {
+  ReplayRequests& r = *requests_;
+  r.asks_for_operands = true;
+  r.operands_end = std::min(work.m, r.operands_end + work.operand_block);
+  r.operands.not_before = not_before;
+  r.operand = 0;
+  next_operand(work);
 }
 
 void Replay::next_operand(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalf;
-  const std::uint64_t first = r.operands_begun - 1 - (r.operands_begun - 1) % block;
-  r.operand_row = first;
-  r.operands.left = rows_from(work.operand[r.operand], first, r.operands_begun - first);
+  r.operand_row = (r.operands_end - 1) / work.operand_block * work.operand_block;
+  r.operands.left =
+      rows_from(work.operand[r.operand], r.operand_row, r.operands_end - r.operand_row);
   r.operands.row_done = 0;
 }
 
-// Two blocks of rows ahead, the second of which is asked for when the rows before it have left.
-bool Replay::asks_for_operands(Queue& queue, ReplayWork& work) {
+// One operand after the other. Two halves of the room for them are asked for one after the other,
+// the ones after these as rows of the store in progress have left.
+void Replay::step_operand_requests(double horizon) {
   ReplayRequests& r = *requests_;
-  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalf;
-  const std::uint64_t needed = std::min(work.m, (row_ / block + 2) * block);
-  if (work.operands == 0 || r.operands_begun >= needed) return false;
-  r.operands_begun = std::min(needed, r.operands_begun + block);
-  r.operands.not_before = row_ == 0 ? queue.started : static_cast<std::uint64_t>(row_done_);
-  r.operand = 0;
-  next_operand(work);
-  return true;
+  Queue& queue = queues_[kStore];
+  const ReplayWork& work = queue.work(operands_begun_ - 1);
+  const bool runs = queue.phase != Phase::kIdle && operands_begun_ == queue.ended + 1;
+  const auto on_row = [&](std::uint64_t arrived) {
+    const std::uint64_t row = r.operand_row++;
+    std::uint64_t& at = r.operands_at[row];
+    at = std::max({at, arrived, row == 0 ? 0 : r.operands_at[row - 1]});
+    if (r.operand + 1 != work.operands) return;
+    r.operands_known = row + 1;
+    if (!runs || queue.time < kNever || r.operands_known < next_rows(work)) return;
+    queue.time = std::max(r.store_since, operands_now_);
+  };
+  for (;;) {
+    if (!transfer(false, r.read, r.operands, operands_now_, horizon, on_row)) return;
+    if (++r.operand < work.operands) {
+      next_operand(work);
+    } else if (r.operands_end == work.operand_block && r.operands_end < work.m) {
+      ask_for_operands(work, r.operands.not_before);
+    } else {
+      break;
+    }
+  }
+  r.asks_for_operands = false;
+  if (runs) more_operands(work);
+}
+
+// The half after those that have been asked for, if the store in progress has used the one before.
+void Replay::more_operands(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  if (r.asks_for_operands || r.operands_end == work.m ||
+      row_ + work.operand_block < r.operands_end) {
+    return;
+  }
+  operands_now_ = std::max(operands_now_, static_cast<double>(r.read.next_issue()));
+  ask_for_operands(work, static_cast<std::uint64_t>(row_done_));
 }
 
 void Replay::advance_row(const ReplayWork& work) {
@@ -261,9 +324,15 @@ void Replay::advance_row(const ReplayWork& work) {
   row_done_ = std::max(row_done_, static_cast<double>(r.write.next_issue())) +
               static_cast<double>(work.per_row);
   if (work.operands != 0) {
-    row_done_ = std::max(row_done_, static_cast<double>(r.operands_at[row_]));
+    row_done_ = std::max(row_done_, static_cast<double>(r.operands_at[row_] + work.after_operands));
   }
   ++row_;
+  release_sums(work);
+}
+
+// Rows up to the last one of those that leave next.
+std::uint64_t Replay::next_rows(const ReplayWork& work) const {
+  return std::min<std::uint64_t>(work.m, row_ + (work.transposed ? machine_.postop.lanes : 1));
 }
 
 // A row, or a block of rows as columns, leaves the chain.
@@ -282,7 +351,7 @@ void Replay::deliver_rows(ReplayWork& work) {
     move_row(work, at, ready);
     return;
   }
-  const std::uint64_t end = std::min<std::uint64_t>(work.m, first + machine_.postop.lanes);
+  const std::uint64_t end = next_rows(work);
   while (row_ < end) advance_row(work);
   const std::uint64_t bytes = (end - first) * work.element;
   if (!moves) {
@@ -307,14 +376,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
   ReplayRequests& r = *requests_;
   double& now = queue.time;
   for (;;) {
-    if (r.operand < work.operands) {
-      const auto on_row = [&](std::uint64_t arrived) {
-        std::uint64_t& at = r.operands_at[r.operand_row++];
-        at = std::max(at, arrived);
-      };
-      if (!transfer(false, r.read, r.operands, now, horizon, on_row)) return;
-      if (++r.operand < work.operands) next_operand(work);
-    } else if (r.written.left.left != 0) {
+    if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));
       };
@@ -325,8 +387,17 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
       --r.columns_left;
     } else if (row_ == work.m) {
       break;
-    } else if (!asks_for_operands(queue, work)) {
+    } else if (work.operands != 0 && r.operands_known < next_rows(work)) {
+      // They are asked for now, and the unit goes on when it is known when they arrive.
+      r.store_since = now;
+      now = kNever;
+      return;
+    } else {
+      const bool was_read = queue.read > queue.ended;
       deliver_rows(work);
+      if (work.operands != 0) more_operands(work);
+      // Others may begin before the row's requests.
+      if (!was_read && queue.read > queue.ended) return;
     }
   }
   queue.phase = Phase::kDrain;

@@ -8,7 +8,9 @@
 
 #include "hw/dma/request_cut.h"
 #include "hw/machine/machine.h"
+#include "hw/program/dispatch.h"
 #include "hw/program/program_image.h"
+#include "hw/program/record_look.h"
 #include "hw/program/record_store.h"
 #include "mapper/replay/replay_ports.h"
 #include "mapper/replay/request_memory.h"
@@ -27,7 +29,13 @@ struct ReplayRequests {
         cut(machine.dma),
         reader{hw::RecordStore(machine.core.chain_slots)} {
     reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
+    std::size_t kept = reader.arrivals.size();
+    for (const std::uint32_t station : hw::station_sizes(machine)) kept += station;
+    reader.completions.assign(2 * kept, Reader::kNotKnown);
   }
+
+  /// A command is complete with that cycle.
+  void completed(std::uint64_t command, std::uint64_t cycle);
 
   RequestMemory memory;
   RequestPort fetch, load, write, read;
@@ -65,17 +73,32 @@ struct ReplayRequests {
     void begin(Chunk fetched);
     /// Of the commands before this one it is known when they are there.
     void know_until(std::uint64_t command);
+    /// Looks at the commands up to this one.
+    void look_at(std::uint64_t command);
+    /// The cycle with which all commands up to this one are complete, if that is known.
+    [[nodiscard]] std::uint64_t all_complete(std::uint64_t command) const {
+      if (command >= complete) return kNotKnown;
+      const bool kept = complete - command <= completions.size() / 2;
+      return kept ? completions[command % completions.size()] : 0;
+    }
 
     bool is_active = false, has_commands = false;
     double time = 0;  ///< of its next action
     Chunk chunk;
     std::optional<Chunk> waiting;
     Rows rows;                   ///< that are being read
-    std::uint64_t arrival = 0;   ///< of the commands, then of what is read
+    std::uint64_t arrival = 0;   ///< of what is read
     std::uint64_t commands = 0;  ///< arrival of the commands of the chunk
-    std::uint64_t referred = 0;  ///< the same of what the first command that is not known refers to
-    std::size_t next = 0;        ///< of chunk.referred
-    std::uint64_t known = 0;     ///< commands
+    std::uint64_t referred =
+        0;                     ///< when what the first command that is not known refers to is there
+    std::uint64_t looked = 0;  ///< commands that have been looked at
+    std::uint64_t complete = 0;  ///< commands of which it is known when they and all before are
+    std::uint64_t waits_for = kNotKnown;     ///< command after which a slot is free
+    double waits_since = 0;                  ///< cycle
+    std::vector<std::uint64_t> completions;  ///< by command: of it; below `complete`, of all so far
+    hw::RecordLook look;
+    std::size_t next = 0;         ///< of chunk.referred
+    std::uint64_t known = 0;      ///< commands
     std::uint64_t first_out = 0;  ///< cycle from which on the chunk's first command can be taken
     std::vector<std::uint64_t> arrivals;  ///< by command of this chunk and the one before
     hw::RecordStore chains;
@@ -86,13 +109,17 @@ struct ReplayRequests {
   unsigned load_operand = 0;
   Rows loaded;
   // Of the store in progress.
-  unsigned operand = 0;              ///< whose rows are asked for; all of them: none is
-  std::uint64_t operands_begun = 0;  ///< rows of operands that are or have been asked for
-  std::uint64_t operand_row = 0;     ///< the next one that arrives
-  Rows operands;
-  std::vector<std::uint64_t> operands_at;  ///< cycle by row
   Rows written;
   std::uint64_t columns_left = 0;  ///< of a block that leaves transposed
+  double store_since = 0;          ///< cycle from which it waits to know of its operands
+  // Of the operands that were asked for last: of the store in progress, or of the next one.
+  bool asks_for_operands = false;    ///< now
+  unsigned operand = 0;              ///< whose rows are asked for
+  std::uint64_t operands_known = 0;  ///< rows of which it is known when all are there
+  std::uint64_t operands_end = 0;    ///< rows that are or have been asked for
+  std::uint64_t operand_row = 0;     ///< the next one that arrives
+  Rows operands;
+  std::vector<std::uint64_t> operands_at;  ///< cycle by row, of those so far the last one
 };
 
 }  // namespace systole::mapper

@@ -10,8 +10,9 @@ namespace systole::mapper {
 namespace {
 
 /// Requests that come into the scratchpad one directly after the other, if they have the bus to
-/// themselves.
-constexpr double kMostOfPart = 8;
+/// themselves: a share of their chunk, within limits. Of a long chunk more gaps say no more about
+/// the banks, and each costs time.
+constexpr std::uint64_t kPartsOfChunk = 4, kLeastOfPart = 8, kMostOfPart = 32;
 
 std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(rounded_up(cycles)); }
 
@@ -76,7 +77,8 @@ void Replay::arrive_in_parts(const ReplayWork& work, std::uint64_t at,
   const double duration = chunk.last_done - chunk.first_done;
   // Of a busy bus, requests that follow each other are nearly one.
   const double share = static_cast<double>(words) / std::max(duration, 1.0);
-  const auto at_once = static_cast<std::uint64_t>(kMostOfPart * std::min(share, 1.0));
+  const auto most = std::clamp(chunk.requests / kPartsOfChunk, kLeastOfPart, kMostOfPart);
+  const auto at_once = static_cast<std::uint64_t>(static_cast<double>(most) * std::min(share, 1.0));
   const std::uint64_t parts = ceil_div(chunk.requests, std::max<std::uint64_t>(at_once, 1));
   const double each = parts == 1 ? 0 : duration / static_cast<double>(parts - 1);
   for (std::uint64_t part = 0; part < parts; ++part) {
@@ -192,6 +194,7 @@ void Replay::begin_store(Queue& queue) {
   const ReplayBanks::Use& parameters = work.parameters;
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
+  work.set_up.readable = readable_at(work);
   const auto left = [&](std::uint64_t from, std::uint64_t to) {
     return array_use_.left(parameters.begin, from, to);
   };
@@ -203,32 +206,49 @@ void Replay::begin_store(Queue& queue) {
   row_ = 0;
   columns_.left = 0;
   queue.phase = Phase::kRows;
-  if (requests_) return begin_store_requests(queue);
-  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalfRows;
-  for (unsigned half = 0; half < 2; ++half) fetch_operands(work, block, started, half);
+  if (requests_) return begin_store_requests();
   queue.time = store_now_;
 }
 
-void Replay::fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before,
-                            unsigned half) {
+void Replay::begin_operands(double cycle) {
+  Queue& queue = queues_[kStore];
+  const bool is_next = queue.phase != Phase::kIdle && queue.work(queue.ended).operands == 0;
+  const std::uint64_t number = queue.ended + (is_next ? 1 : 0);
+  ReplayWork& work = queue.work(number);
+  operands_begun_ = number + 1;
+  operands_now_ = cycle;
+  if (requests_) return begin_operand_requests(work);
+  for (unsigned half = 0; half < 2; ++half) fetch_operands(work, cycle, half);
+}
+
+void Replay::fetch_operands(ReplayWork& work, double not_before, unsigned half) {
   Arrival at;
   for (unsigned i = 0; i < work.operands; ++i) {
     ReplayRows& operand = work.operand[i];
     ReplayRows part = operand;
-    part.left = std::min(part.left, rows);
+    part.left = std::min(part.left, work.operand_block);
     operand.left -= part.left;
     bool first = true;
     while (part.left != 0) {
       const ReplayMemory::Chunk chunk = memory_.move(
-          false, read_port_, part, std::max(not_before, store_now_), 0, read_port_.window());
+          false, read_port_, part, std::max(not_before, operands_now_), 0, read_port_.window());
       if (first) at.first = std::max(at.first, chunk.first_done);
       first = false;
       at.last = std::max(at.last, chunk.last_done);
-      store_now_ = caught_up(store_now_, chunk.last_issue, kChunk);
+      operands_now_ = caught_up(operands_now_, chunk.last_issue, kChunk);
     }
     operand.address = part.address;
   }
-  operands_at_[half] = at;
+  if (at.last != 0) operands_at_[half] = at;
+}
+
+double Replay::operands_there(const ReplayWork& work, std::uint64_t row) const {
+  const std::uint64_t block = work.operand_block;
+  const Arrival& at = operands_at_[row / block % 2];
+  const std::uint64_t rows = std::min(block, work.m - row / block * block);
+  return rounded_up(at.first + (at.last - at.first) * static_cast<double>(row % block + 1) /
+                                   static_cast<double>(rows)) +
+         static_cast<double>(work.after_operands);
 }
 
 void Replay::step_store(Queue& queue, double horizon) {
@@ -256,6 +276,7 @@ void Replay::step_store(Queue& queue, double horizon) {
     store_rows(queue, work);
   }
   if (row_ < work.m) return;
+  release_sums(work);
   queue.phase = Phase::kDrain;
   queue.time = std::max(row_done_, store_now_);
   if (work.opcode == hw::Opcode::kStore) {
@@ -267,20 +288,14 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
   const bool moves = work.opcode == hw::Opcode::kMove;
   const auto each = static_cast<double>(work.per_row);
   std::uint64_t rows = work.m - row_;
-  const unsigned half = row_ / kHalfRows % 2;
   const auto arrival = [&](std::uint64_t row) {
-    if (work.operands == 0) return 0.0;
-    const Arrival& at = operands_at_[half];
-    const std::uint64_t block = std::min(kHalfRows, work.m - row_ / kHalfRows * kHalfRows);
-    return at.first + (at.last - at.first) * static_cast<double>(row % kHalfRows + 1) /
-                          static_cast<double>(block);
+    return work.operands == 0 ? 0.0 : operands_there(work, row);
   };
-  if (work.operands != 0) rows = std::min(rows, kHalfRows - row_ % kHalfRows);
+  if (work.operands != 0) rows = std::min(rows, work.operand_block - row_ % work.operand_block);
   double first = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + each;
-  first = std::max(first, rounded_up(arrival(row_)));
+  first = std::max(first, arrival(row_));
   if (moves) {
-    row_done_ = std::max(first + static_cast<double>(rows - 1) * each,
-                         rounded_up(arrival(row_ + rows - 1)));
+    row_done_ = std::max(first + static_cast<double>(rows - 1) * each, arrival(row_ + rows - 1));
     const double apart = rows == 1 ? 0 : (row_done_ - first) / static_cast<double>(rows - 1);
     for (std::uint64_t row = 0; row < rows; ++row) {
       const std::uint64_t at = work.local.begin + (row_ + row) * work.local_pitch;
@@ -310,15 +325,12 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
       issue = chunk.last_issue;
     }
     work.rows.address = part.address;
-    row_done_ =
-        std::max({first + static_cast<double>(rows - 1) * period,
-                  rounded_up(arrival(row_ + rows - 1)), issue - static_cast<double>(requests - 1)});
+    row_done_ = std::max({first + static_cast<double>(rows - 1) * period, arrival(row_ + rows - 1),
+                          issue - static_cast<double>(requests - 1)});
     store_now_ = caught_up(store_now_, issue, kChunk);
   }
   row_ += rows;
-  if (work.operands != 0 && (row_ % kHalfRows == 0)) {
-    fetch_operands(work, kHalfRows, row_done_, half);
-  }
+  use_operands(work);
   queue.time = store_now_;
 }
 
@@ -326,11 +338,10 @@ void Replay::store_columns(Queue& queue, ReplayWork& work) {
   const std::uint64_t lanes = machine_.postop.lanes;
   const std::uint64_t rows = std::min(lanes, work.m - row_);
   const bool moves = work.opcode == hw::Opcode::kMove;
-  const unsigned half = row_ / lanes % 2;
   const double last = static_cast<double>(rows * work.per_row);
   if (columns_.left == 0) {
     row_done_ = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + last;
-    if (work.operands != 0) row_done_ = std::max(row_done_, operands_at_[half].last);
+    if (work.operands != 0) row_done_ = std::max(row_done_, operands_there(work, row_ + rows - 1));
     columns_ = {work.rows.address + row_ * work.element, work.rows.pitch, rows * work.element, 0,
                 work.columns};
   }
@@ -353,7 +364,29 @@ void Replay::store_columns(Queue& queue, ReplayWork& work) {
   queue.time = store_now_;
   if (columns_.left != 0) return;
   row_ += rows;
-  fetch_operands(work, lanes, row_done_, half);
+  use_operands(work);
+}
+
+// A half of the room for operands is free for those after the other half.
+void Replay::use_operands(ReplayWork& work) {
+  if (work.operands == 0 || row_ % work.operand_block != 0) return;
+  operands_now_ = std::max(operands_now_, row_done_);
+  fetch_operands(work, row_done_, (row_ / work.operand_block - 1) % 2);
+}
+
+// As tlm/core/store_unit.cpp: the rows that are left are in the stages, or are read, while this one
+// leaves them.
+void Replay::release_sums(const ReplayWork& work) {
+  Queue& queue = queues_[kStore];
+  if (queue.read > queue.ended) return;
+  std::uint64_t end = whole(row_done_) + (work.m - row_) * work.per_row;
+  if (requests_ && work.operands != 0) {
+    if (requests_->operands_known < work.m) return;
+    end = std::max(end, requests_->operands_at[work.m - 1] + work.after_operands);
+  }
+  const std::uint64_t read = end - std::min(end, work.drain);
+  if (row_ != work.m && read > whole(row_done_)) return;
+  release_command(queue, std::max(read, static_cast<std::uint64_t>(queue.time)));
 }
 
 void Replay::end_store(Queue& queue) {

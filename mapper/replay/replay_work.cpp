@@ -24,9 +24,11 @@ std::uint64_t preload_of(const hw::cmd::Matmul& mm, const hw::Machine& machine) 
 
 /// How long a result's chain takes, from the accumulator on.
 hw::ChainCycles result_cycles(const hw::cmd::Result& result, const hw::Program& program,
-                              const hw::Machine& machine) {
+                              const hw::Machine& machine, bool move) {
   hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
                                             machine.postop.lanes);
+  cycles.per_row += hw::piece_cycles(hw::chain_of(result.chain, program), result.n,
+                                     machine.postop.lanes, hw::result_piece_bytes(machine, move));
   cycles.fill += hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay();
   return cycles;
 }
@@ -74,7 +76,7 @@ class Decode {
   void operator()(const hw::cmd::Store& store) {
     const hw::WrittenRows written = hw::written_rows(store, program_);
     work_.rows = {store.to.address, store.to.pitch, written.bytes, 0, written.rows};
-    hw::ChainCycles cycles = result_cycles(store, program_, machine_);
+    hw::ChainCycles cycles = result_cycles(store, program_, machine_, false);
     add_encoder(store, program_, machine_, cycles);
     decode(store, written, cycles);
   }
@@ -88,7 +90,7 @@ class Decode {
     work_.row_words = ceil_div(written.bytes, word) +
                       hw::reads_before_write(hw::scratchpad_code(machine_), move.to.address,
                                              move.to.address + written.bytes, word);
-    decode(move, written, result_cycles(move, program_, machine_));
+    decode(move, written, result_cycles(move, program_, machine_, true));
   }
 
   void operator()(const hw::cmd::Attention& /*attention*/) { work_.duration = attention_; }
@@ -174,12 +176,24 @@ class Decode {
                                               hw::accumulator_word_bytes(machine_)),
                   0, 0};
     work_.transposed = hw::transposes(chain);
+    std::uint64_t row_bytes = 0;
+    for (unsigned i = 0; i < work_.operands; ++i) row_bytes += work_.operand[i].bytes;
+    if (row_bytes != 0) {
+      work_.operand_block =
+          hw::operand_block(result.m, row_bytes, machine_.postop.operand_kib * hw::kKib);
+      if (work_.operand_block < result.m && work_.transposed) work_.operand_block = lanes;
+    }
+    work_.after_operands = hw::kOperandCycles + cycles.fill;
+    work_.drain =
+        hw::drain_cycles(chain, result.m, result.n, lanes,
+                         hw::result_piece_bytes(machine_, work_.opcode == hw::Opcode::kMove)) +
+        hw::kAccumulatorReadCycles + hw::accumulator_code(machine_).read_delay();
     work_.columns = result.n;
     work_.element = work_.transposed ? written.bytes / result.m : 0;
     const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
     const std::uint32_t at = result.chain.parameters;
     work_.set_up =
-        hw::set_up_command(chain, result.n, lanes, hw::scratchpad_word_bytes(machine_), 0, 0);
+        hw::set_up_command(chain, result.n, lanes, hw::scratchpad_word_bytes(machine_), 0, 0, 0);
     work_.parameters = {at, at + parameters, work_.set_up.parameter_words, 0, 0};
     work_.lead = cycles.lead;
   }
@@ -198,7 +212,8 @@ std::uint64_t least_cycles(const hw::Command& command, const hw::Program& progra
     return product_cycles(*mm, machine).interval - preload_of(*mm, machine);
   const auto* result = command.as<hw::cmd::Result>();
   if (result == nullptr) return 0;
-  hw::ChainCycles cycles = result_cycles(*result, program, machine);
+  hw::ChainCycles cycles =
+      result_cycles(*result, program, machine, command.as<hw::cmd::Move>() != nullptr);
   if (const auto* store = command.as<hw::cmd::Store>())
     add_encoder(*store, program, machine, cycles);
   return cycles.fill + result->m * cycles.per_row;

@@ -48,12 +48,16 @@ struct ReplayWork {
   hw::Opcode opcode = hw::Opcode::kEnd;
   std::uint32_t op = 0;
   std::uint64_t dispatched = 0;
+  std::uint64_t number = 0;  ///< of all commands
   /// By unit: commands of it, counted from its first, that must have completed, and that must have
   /// read their operands.
   std::array<std::uint64_t, 3> after_completion{}, after_release{};
   /// By unit: which of the 64 before the youngest one must have completed, too; bit 0 is the next
   /// older one.
   std::array<std::uint64_t, 3> also_after{};
+  /// By unit: which of these write what it reads of scratchpad and DRAM, of a command of the store
+  /// unit; bit 0 is the youngest one.
+  std::array<std::uint64_t, 3> read_after{};
 
   // Loads, stores, moves.
   ReplayRows rows;         ///< in DRAM
@@ -69,6 +73,9 @@ struct ReplayWork {
   std::uint64_t element = 0;  ///< bytes of a result of a transposition
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;
+  std::uint64_t operand_block = 0;   ///< rows of them that are asked for at a time
+  std::uint64_t after_operands = 0;  ///< from the arrival of a row's operands to its end
+  std::uint64_t drain = 0;  ///< from the last sums that are read to the end of the last row
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
   ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
   hw::StoreSetUp::Command set_up;

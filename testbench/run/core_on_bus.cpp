@@ -1,6 +1,7 @@
 #include "testbench/run/core_on_bus.h"
 
 #include <tlm_utils/simple_initiator_socket.h>
+#include <tlm_utils/simple_target_socket.h>
 
 #include <array>
 #include <chrono>
@@ -18,8 +19,10 @@
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/run_checks.h"
 #include "tlm/axi/axi_bridge.h"
+#include "tlm/bus/core_registers.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
 #include "tlm/memory/dram.h"
 
 namespace systole::testbench {
@@ -36,15 +39,30 @@ class HostPort : public sc_core::sc_module {
   tlm_utils::simple_initiator_socket<HostPort> socket{"socket"};
 };
 
+/// Where the host starts the core.
+class StartRegister : public sc_core::sc_module {
+ public:
+  explicit StartRegister(const sc_core::sc_module_name& name) : sc_module(name) {
+    socket.register_b_transport(this, &StartRegister::b_transport);
+  }
+  tlm_utils::simple_target_socket<StartRegister> socket{"socket"};
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& /*delay*/) {
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
+  }
+};
+
 }  // namespace
 
 struct CoreOnBus::Modules {
   Modules(const hw::Machine& machine, CorePorts& core)
-      : bus("bus", machine.bus), dram("dram", machine, true) {
+      : clock(machine.bus.clock_mhz), bus("bus", machine.bus), dram("dram", machine, true) {
     bus.connect_target(dram.socket, hw::kDramBase, std::uint64_t{machine.dram.mib} << 20);
+    bus.connect_target(start.socket, hw::kRegistersBase, hw::kRegisterBytes);
     bus.connect_initiator(host.socket);
-    constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "operands",
-                                                                   "stores"};
+    constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "stores",
+                                                                   "operands"};
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
       hw::AxiSubordinate::Params params;
       params.bytes = core.size().lanes;
@@ -66,12 +84,26 @@ struct CoreOnBus::Modules {
 
   /// As the model's host moves a row: over the bus, and it waits for the answer.
   void write(std::uint64_t address, std::vector<std::uint8_t>& bytes) {
+    sc_core::sc_start(send(address, bytes, sc_core::SC_ZERO_TIME));
+  }
+
+  /// What starts the model's core goes over the bus in its first cycle, which is the next one.
+  void start_core() {
+    constexpr std::size_t kBytes = sizeof(std::uint64_t);
+    std::vector<std::uint8_t> bytes(kBytes);
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    const sc_core::sc_time next = clock.edge(clock.cycle_from(now + tlm_model::from_ps(1)));
+    (void)send(hw::kRegistersBase + tlm_model::CoreRegisters::kControl, bytes, next - now);
+  }
+
+  /// Asks in `delay`; returns when the answer is there.
+  sc_core::sc_time send(std::uint64_t address, std::vector<std::uint8_t>& bytes,
+                        sc_core::sc_time delay) {
     tlm::tlm_generic_payload payload;
     describe(payload, tlm::TLM_WRITE_COMMAND, address, bytes);
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     host.socket->b_transport(payload, delay);
     if (!payload.is_response_ok()) throw std::logic_error("an address is not in memory");
-    sc_core::sc_start(delay);
+    return delay;
   }
 
   static void describe(tlm::tlm_generic_payload& payload, tlm::tlm_command command,
@@ -81,9 +113,11 @@ struct CoreOnBus::Modules {
                                 static_cast<std::uint32_t>(bytes.size()));
   }
 
+  const tlm_model::Clock clock;
   tlm_model::SystemBus bus;
   tlm_model::Dram dram;
   HostPort host{"host"};
+  StartRegister start{"start"};
   std::vector<std::unique_ptr<tlm_model::AxiBridge>> bridges;
 };
 
@@ -115,6 +149,7 @@ std::vector<std::uint8_t> CoreOnBus::read(const mapper::TensorPlace& place) {
 
 CoreRun CoreOnBus::run(const hw::Program& program, std::uint64_t address) {
   core_.start({program, address, machine_.dma.slots, machine_.array.overlap});
+  modules_->start_core();
   for (const auto& bridge : modules_->bridges) bridge->start();
   sc_core::sc_start();
   return core_.run();

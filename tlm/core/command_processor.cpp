@@ -39,6 +39,9 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
   SC_METHOD(retire);
   sensitive << retire_;
   dont_initialize();
+  SC_METHOD(release_due);
+  sensitive << release_;
+  dont_initialize();
 }
 
 std::uint64_t CommandProcessor::cycle() const {
@@ -187,6 +190,20 @@ void CommandProcessor::wake(const std::vector<Entry*>& ready) {
 }
 
 void CommandProcessor::release(Entry& entry) { wake(scoreboard_.release(&entry, cycle())); }
+
+void CommandProcessor::release_at(Entry& entry, std::uint64_t cycle) {
+  releases_.emplace_back(clock_.edge(cycle), &entry);
+  release_due();
+}
+
+void CommandProcessor::release_due() {
+  while (!releases_.empty() && releases_.front().first <= sc_core::sc_time_stamp()) {
+    Entry* const entry = releases_.front().second;
+    releases_.pop_front();
+    release(*entry);
+  }
+  if (!releases_.empty()) release_.notify(releases_.front().first - sc_core::sc_time_stamp());
+}
 
 void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t at) {
   CommandTrace& trace = entry.trace;

@@ -75,10 +75,23 @@ class CommandProcessor : public sc_core::sc_module {
   [[nodiscard]] bool has(hw::Unit unit) const {
     return !queues_[static_cast<std::size_t>(unit)].empty();
   }
+  /// The next command of the unit, if it has been dispatched; else null.
+  [[nodiscard]] Entry* front(hw::Unit unit) const {
+    const auto& queue = queues_[static_cast<std::size_t>(unit)];
+    return queue.empty() ? nullptr : queue.front();
+  }
+  /// Notified when a command of the unit has been dispatched.
+  [[nodiscard]] const sc_core::sc_event& dispatched(hw::Unit unit) const noexcept {
+    return queued_[static_cast<std::size_t>(unit)];
+  }
+  /// Notified when a command has completed.
+  [[nodiscard]] const sc_core::sc_event& completed() const noexcept { return slot_free_; }
   /// Blocks until the entry's hazards are clear.
   void wait_ready(const Entry& entry);
   /// The unit has read its operands for the last time.
   void release(Entry& entry);
+  /// It will have before `cycle`, which is now or later, but not after the entry's completion.
+  void release_at(Entry& entry, std::uint64_t cycle);
   /// The entry's results are in memory at `cycle` (now or later).
   void complete_at(Entry& entry, std::uint64_t started, std::uint64_t cycle);
 
@@ -108,6 +121,7 @@ class CommandProcessor : public sc_core::sc_module {
  private:
   void run();
   void retire();
+  void release_due();
   /// What the host does before it issues a command.
   void issue(hw::Issue issue);
   void dispatch(const hw::Command& command, std::uint32_t index);
@@ -121,10 +135,11 @@ class CommandProcessor : public sc_core::sc_module {
   const Clock clock_;
   std::array<std::deque<Entry*>, hw::kUnits> queues_;
   std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;
-  sc_core::sc_event started_, finished_, slot_free_, retire_, host_called_, host_done_;
+  sc_core::sc_event started_, finished_, slot_free_, retire_, release_, host_called_, host_done_;
   ProgramReader reader_;
   Scoreboard scoreboard_;
   std::multimap<sc_core::sc_time, Entry*> retirements_;
+  std::deque<std::pair<sc_core::sc_time, Entry*>> releases_;  ///< of the store unit, in order
   /// Loops that a loop unroller has in flight: Gemmini's.
   static constexpr std::size_t kLoopsInFlight = 2;
   std::uint32_t loop_ = 0;                               ///< of the command to dispatch

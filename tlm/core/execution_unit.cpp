@@ -45,12 +45,14 @@ void ExecutionUnit::run() {
     op_ = command_ = kNoIndex;
     accumulator_half_ = kNoHalf;
     Entry& entry = processor_.next(unit_, account_, kNoCommand);
+    waiting_ = &entry;
     op_ = entry.command.op + processor_.shown_operator();
     command_ = entry.index + processor_.shown_command();
     if (!entry.is_ready()) {
       processor_.wait_ready(entry);
       account_.stall_until(cycle(), kWaitLoad + static_cast<std::size_t>(entry.last_blocker));
     }
+    waiting_ = nullptr;
     const std::uint64_t started = cycle();
     const StallMark mark(account_.time());
     const std::uint64_t moved = moved_bytes();

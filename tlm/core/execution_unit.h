@@ -48,6 +48,11 @@ class ExecutionUnit : public sc_core::sc_module, public Watched {
   [[nodiscard]] virtual std::uint64_t moved_bytes() const { return 0; }
 
   [[nodiscard]] CommandProcessor& processor() { return processor_; }
+  [[nodiscard]] const CommandProcessor& processor() const { return processor_; }
+  /// The command that starts next, if it has been dispatched; else null.
+  [[nodiscard]] Entry* upcoming() const {
+    return waiting_ != nullptr ? waiting_ : processor_.front(unit_);
+  }
   [[nodiscard]] hw::BlockAccount& account() { return account_; }
   /// What the current command does; execute() adds to it whatever it counts. Bytes on the bus are
   /// added after it.
@@ -78,6 +83,7 @@ class ExecutionUnit : public sc_core::sc_module, public Watched {
   std::uint32_t op_ = kNoIndex;              ///< traced: operator of the current command
   std::uint32_t command_ = kNoIndex;         ///< traced: its position in the program
   std::uint8_t accumulator_half_ = kNoHalf;  ///< traced, but for the load unit
+  Entry* waiting_ = nullptr;                 ///< that the unit has taken and that has not started
   SignalRecorder* recorder_ = nullptr;
   std::unique_ptr<AccountSignal> state_;
 };

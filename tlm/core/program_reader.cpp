@@ -33,6 +33,7 @@ ProgramReader::ProgramReader(const sc_core::sc_module_name& name, const hw::Mach
                              const sc_core::sc_event& completed)
     : sc_module(name),
       machine_(machine),
+      host_sends_(machine.unroller.loops != 0),
       clock_(machine.core.clock_mhz),
       port_(port),
       oldest_(std::move(oldest)),
@@ -47,6 +48,7 @@ void ProgramReader::start(std::uint64_t address) {
   address_ = address;
   chains_.clear();
   mixes_.clear();
+  look_ = {};
   queue_.clear();
   begun_ = 0;
   fault_.clear();
@@ -98,6 +100,7 @@ void ProgramReader::read_program() {
       // One chunk is fetched ahead, so that dispatch waits for memory only when that is really
       // slow.
       while (begun_ < at / chunk) wait(taken_);
+      clock_.wait_until(look_.end());
       arrival = read(header_.command(at), count * hw::kCommandBytes, bytes);
       clock_.wait_until(arrival);
       commands = bytes.data();
@@ -109,15 +112,14 @@ void ProgramReader::read_program() {
 std::uint64_t ProgramReader::read(std::uint64_t offset, std::size_t bytes,
                                   std::vector<std::uint8_t>& into, std::uint64_t not_before) {
   into.resize(bytes);
-  if (machine_.unroller.loops != 0) {
-    // The host has the program, and sends its commands.
+  if (host_sends_) {
     tlm::tlm_generic_payload payload;
     payload.set_command(tlm::TLM_READ_COMMAND);
     payload.set_address(address_ + offset);
     payload.set_data_ptr(into.data());
     payload.set_data_length(static_cast<unsigned>(bytes));
     port_.socket->transport_dbg(payload);
-    return std::max(not_before, clock_.cycle_from(sc_core::sc_time_stamp()));
+    return clock_.cycle_from(sc_core::sc_time_stamp());
   }
   return port_.read(address_ + offset, into.data(), bytes, not_before);
 }
@@ -156,6 +158,7 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
   if (hash != std::exchange(chunk.hash, hash)) chunk.generation = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const hw::Command& command = decoded_[i];
+    if (!host_sends_) look_.next(arrival);
     const std::uint64_t referred = read_referred(command, first + i);
     hw::CommandCheck::check_end(command, first + i, header_.commands);
     if (chunk.generation != generation_) check(command, first + i);
@@ -181,19 +184,26 @@ void ProgramReader::check(const hw::Command& command, std::uint32_t index) {
 
 std::uint64_t ProgramReader::read_referred(const hw::Command& command, std::uint32_t index) {
   const hw::References to = hw::references_of(command);
-  std::uint64_t arrival = 0;
+  std::uint64_t ready = 0;
   for (std::size_t i = 0; i < to.chain_count; ++i) {
-    arrival = std::max(arrival, hold_chain(to.chains[i], index));
+    ready = std::max(ready, hold_chain(to.chains[i], index));
   }
   for (std::size_t i = 0; i < to.mix_count; ++i) {
-    arrival = std::max(arrival, hold_mix(to.mixes[i], index));
+    ready = std::max(ready, hold_mix(to.mixes[i], index));
   }
   // The core knows how many operands there are when it has the chain.
-  arrival = std::max(arrival, read_operands(command, arrival));
-  return to.mask ? std::max(arrival, read_mask(*to.mask)) : arrival;
+  ready = std::max(ready, read_operands(command));
+  return to.mask ? std::max(ready, read_mask(*to.mask)) : ready;
 }
 
-std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint64_t not_before) {
+std::uint64_t ProgramReader::read_entries(std::uint64_t offset, std::size_t bytes,
+                                          std::vector<std::uint8_t>& into) {
+  clock_.wait_until(look_.at());
+  const std::uint64_t arrival = read(offset, bytes, into, look_.asks());
+  return host_sends_ ? arrival : look_.take_entry(arrival);
+}
+
+std::uint64_t ProgramReader::read_operands(const hw::Command& command) {
   const hw::OperandEntries entries = hw::operand_entries(command, program_);
   if (entries.count == 0) return 0;
   if (entries.first > header_.operands || entries.count > header_.operands - entries.first) {
@@ -201,8 +211,8 @@ std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint
                          std::to_string(header_.operands));
   }
   std::vector<std::uint8_t> bytes;
-  const std::uint64_t arrival = read(header_.operand(entries.first),
-                                     entries.count * hw::kOperandTileBytes, bytes, not_before);
+  const std::uint64_t ready =
+      read_entries(header_.operand(entries.first), entries.count * hw::kOperandTileBytes, bytes);
   for (std::size_t i = 0; i < entries.count; ++i) {
     hw::DramTile& held = program_.operand_tiles[entries.first + i];
     const hw::DramTile tile = hw::decode_operand_tile(&bytes[i * hw::kOperandTileBytes]);
@@ -210,7 +220,7 @@ std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint
     held = tile;
     ++generation_;
   }
-  return arrival;
+  return ready;
 }
 
 std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
@@ -218,7 +228,7 @@ std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
     throw hw::InputError("mask " + std::to_string(index) + " of " + std::to_string(header_.masks));
   }
   std::vector<std::uint8_t> bytes;
-  const std::uint64_t arrival = read(header_.mask(index), hw::kMaskEntryBytes, bytes);
+  const std::uint64_t ready = read_entries(header_.mask(index), hw::kMaskEntryBytes, bytes);
   hw::LayerMask mask = hw::decode_mask_entry(bytes.data(), machine_.dram.mib * hw::kMib);
   if (!mask.bytes.empty()) {
     tlm::tlm_generic_payload payload;
@@ -237,23 +247,26 @@ std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
     held = std::move(mask);
     ++generation_;
   }
-  return arrival;
+  return ready;
 }
 
 std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, std::uint64_t user,
                                   const Table& table) {
-  if (const hw::RecordStore::Record* const held = store.use(index, user)) return held->arrival;
-  while (store.is_full() && store.oldest().last_use >= oldest_()) wait(completed_);
+  const hw::RecordStore::Slot before = store.slot_of(index);
+  store.use(index, user);
+  if (before.held == index) return 0;
+  clock_.wait_until(look_.at());
+  while (before.held && before.last_use >= oldest_()) wait(completed_);
   std::vector<std::uint8_t> bytes;
-  const std::uint64_t arrival = read(table.offset, table.stride, bytes);
-  store.add({index, arrival, user});
+  const std::uint64_t arrival = read(table.offset, table.stride, bytes,
+                                     look_.asks(clock_.cycle_from(sc_core::sc_time_stamp())));
   if (bytes != table.held) {
     await_values();
     table.take(bytes);
     table.held = std::move(bytes);
     ++generation_;
   }
-  return arrival;
+  return host_sends_ ? arrival : look_.take_chain(arrival, table.stride);
 }
 
 std::uint64_t ProgramReader::hold_chain(std::uint32_t index, std::uint64_t user) {

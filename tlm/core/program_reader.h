@@ -13,6 +13,7 @@
 #include "hw/program/program.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
+#include "hw/program/record_look.h"
 #include "hw/program/record_store.h"
 #include "tlm/common/time.h"
 #include "tlm/common/value_queue.h"
@@ -22,9 +23,11 @@ namespace systole::tlm_model {
 
 /// Reads a program from memory (hw/program/program_image.h) ahead of dispatch: commands in chunks
 /// of core.fetch_commands, one chunk ahead, the first one together with the header. When a chunk
-/// has arrived, it requests what its commands refer to and the core does not hold: tensor operands
-/// and mask entries, which the commands take along, chains (core.chain_slots of them are held) and
-/// mixes (hw::kMixSlots). A record is not replaced before all commands that use it have completed.
+/// has arrived, it looks at its commands (hw/program/record_look.h) and requests what they refer to
+/// and the core does not hold: tensor operands and mask entries, which the commands take along,
+/// chains (core.chain_slots of them are held) and mixes (hw::kMixSlots). A record is not replaced
+/// before all commands that use it have completed. Where the host sends the commands
+/// (unroller.loops), it sends what they refer to with them.
 ///
 /// Masks themselves are read by the attention unit when it needs them, which takes the time; the
 /// plan of a command needs all of its mask at once, so the reader looks at it without taking time.
@@ -81,9 +84,10 @@ class ProgramReader : public sc_core::sc_module {
   void take_chunk(std::uint32_t first, std::uint64_t arrival, const std::uint8_t* bytes,
                   std::size_t count);
   void check(const hw::Command& command, std::uint32_t index);
-  /// Reads what a command refers to, unless it is held; returns the cycle at which it has arrived.
+  /// Reads what a command refers to, unless it is held; returns the cycle from which the command
+  /// can be dispatched.
   std::uint64_t read_referred(const hw::Command& command, std::uint32_t index);
-  std::uint64_t read_operands(const hw::Command& command, std::uint64_t not_before);
+  std::uint64_t read_operands(const hw::Command& command);
   std::uint64_t read_mask(std::uint32_t index);
   std::uint64_t hold_chain(std::uint32_t index, std::uint64_t user);
   std::uint64_t hold_mix(std::uint32_t index, std::uint64_t user);
@@ -97,8 +101,12 @@ class ProgramReader : public sc_core::sc_module {
   };
   std::uint64_t hold(hw::RecordStore& store, std::uint32_t index, std::uint64_t user,
                      const Table& table);
+  /// Reads an entry, or entries, of a table for the command that is looked at.
+  std::uint64_t read_entries(std::uint64_t offset, std::size_t bytes,
+                             std::vector<std::uint8_t>& into);
 
   const hw::Machine machine_;
+  const bool host_sends_;  ///< the commands, and what they refer to
   const Clock clock_;
   DmaPort& port_;
   const std::function<std::uint64_t()> oldest_;
@@ -107,6 +115,7 @@ class ProgramReader : public sc_core::sc_module {
   hw::ProgramHeader header_;
   hw::Program program_;
   hw::RecordStore chains_, mixes_;
+  hw::RecordLook look_;
   std::vector<std::vector<std::uint8_t>> chain_bytes_, mix_bytes_;  ///< as decoded last
   std::uint64_t generation_ = 1;                                    ///< changes when a record does
   std::unique_ptr<hw::CommandCheck> check_;

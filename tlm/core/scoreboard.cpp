@@ -23,7 +23,7 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
   entry->command = command;
   entry->index = index;
   entry->unit = hw::unit_of(command.opcode());
-  entry->dispatched = entry->ready = cycle;
+  entry->dispatched = entry->ready = entry->readable = cycle;
   // A command of the host is a fence: nothing else is in flight.
   if (entry->unit != hw::Unit::kHost) {
     hw::for_each_range(command, program_,
@@ -38,7 +38,16 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
     if (found == Hazard::kNone || (found == Hazard::kAfterRead && older->released_)) continue;
     ++entry->waiting_;
     entry->was_blocked = true;
-    (found == Hazard::kAfterRead ? older->on_release_ : older->on_complete_).push_back(entry.get());
+    if (found == Hazard::kAfterRead) {
+      older->on_release_.push_back(entry.get());
+      continue;
+    }
+    older->on_complete_.push_back(entry.get());
+    if (entry->unit == hw::Unit::kStore &&
+        hw::writes_what_is_read(older->ranges_, entry->ranges_)) {
+      older->readers_.push_back(entry.get());
+      ++entry->writers_;
+    }
   }
   ++per_unit_[static_cast<std::size_t>(entry->unit)];
   flight_.push_back(std::move(entry));
@@ -68,6 +77,10 @@ const std::vector<Entry*>& Scoreboard::release(Entry* entry, std::uint64_t cycle
 
 const std::vector<Entry*>& Scoreboard::complete(Entry* entry, std::uint64_t cycle) {
   ready_.clear();
+  for (Entry* reader : entry->readers_) {
+    reader->readable = cycle;
+    --reader->writers_;
+  }
   wake(entry, false, entry->on_release_, cycle);
   wake(entry, false, entry->on_complete_, cycle);
   --per_unit_[static_cast<std::size_t>(entry->unit)];

@@ -17,6 +17,7 @@ struct Entry {
   hw::Unit unit = hw::Unit::kLoad;
   std::uint64_t dispatched = 0;     ///< cycle
   std::uint64_t ready = 0;          ///< cycle at which the last hazard cleared
+  std::uint64_t readable = 0;       ///< hw::DispatchTimes, of a command of the store unit
   std::uint64_t operands_read = 0;  ///< cycle of release(), 0 before it
   hw::Unit last_blocker = hw::Unit::kLoad;
   std::uint32_t loop = 0;           ///< the loop it belongs to, counted from the program's begin
@@ -32,8 +33,10 @@ struct Entry {
   friend class Scoreboard;
   std::vector<hw::Range> ranges_;
   unsigned waiting_ = 0;
+  unsigned writers_ = 0;  ///< older commands in flight that write what it reads: `readers_` of them
   bool released_ = false;
   std::vector<Entry*> on_release_, on_complete_;
+  std::vector<Entry*> readers_;  ///< of those on_complete_, the ones that read what it writes
 
   /// As new, but for what dispatch() sets. Lists keep their room.
   void renew() noexcept {
@@ -45,13 +48,16 @@ struct Entry {
     stalled = {};
     events = {};
     ranges_.clear();
-    waiting_ = 0;
+    waiting_ = writers_ = 0;
     on_release_.clear();
     on_complete_.clear();
+    readers_.clear();
   }
 
  public:
   [[nodiscard]] bool is_ready() const noexcept { return waiting_ == 0; }
+  /// Whether nothing in flight writes what a command of the store unit reads besides sums.
+  [[nodiscard]] bool is_readable() const noexcept { return writers_ == 0; }
 };
 
 /// Hazards by address range. A command waits for every older one in flight whose ranges conflict

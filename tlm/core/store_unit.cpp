@@ -12,11 +12,8 @@
 namespace systole::tlm_model {
 namespace {
 
-/// Rows of a tensor operand in each half of the room for it. A half is asked for as a whole, once
-/// the rows that stood in it have left: row by row, the reads would alternate with the writes of
-/// results, and DRAM would turn its bus around each time. Values are computed as many rows at a
-/// time. Chosen: two halves of 16 rows are 1 % faster on vit65, of 4 rows as fast.
-constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
+/// Values are computed so many rows at a time.
+constexpr std::uint64_t kRowsAtOnce = 8;
 
 }  // namespace
 
@@ -32,12 +29,17 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       read_dma(make_dma("read_dma", machine, DmaUse::kOperands)),
       functional_(functional),
       lanes_(machine.postop.lanes),
+      piece_bytes_{hw::result_piece_bytes(machine, false), hw::result_piece_bytes(machine, true)},
+      operand_room_(machine.postop.operand_kib * hw::kKib),
       memory_(memory),
       engine_(engine),
       encoder_engine_(encoder),
       encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line),
       machine_units_(machine.postop),
-      has_encoder_(machine.attention.encoder_lines != 0) {}
+      has_encoder_(machine.attention.encoder_lines != 0) {
+  SC_HAS_PROCESS(StoreUnit);
+  SC_THREAD(fetch_ahead);
+}
 
 StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const hw::Program& program = processor().program();
@@ -45,6 +47,12 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const auto& result = *command.as<hw::cmd::Result>();
   Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
   flow.cycles.fill += hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
+  const bool moves = command.as<hw::cmd::Move>() != nullptr;
+  flow.cycles.per_row += hw::piece_cycles(chain, result.n, lanes_, piece_bytes_.at(moves));
+  flow.drain = hw::drain_cycles(chain, result.m, result.n, lanes_, piece_bytes_.at(moves)) +
+               hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
+  flow.has_operands = hw::tensor_operands(chain) != 0;
+  flow.after_operands = hw::kOperandCycles + flow.cycles.fill;
   // Serial units work meanwhile.
   const std::uint64_t set_up = set_up_cycles(entry, chain);
   flow.cycles.fill += std::max(set_up, flow.cycles.lead) - flow.cycles.lead;
@@ -67,7 +75,7 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   BankedSram& scratchpad = memory_.scratchpad;
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::StoreSetUp::Command command = hw::set_up_command(
-      chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle());
+      chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle(), entry.readable);
   events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
@@ -82,71 +90,142 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   });
 }
 
-void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain,
-                               bool with_values) {
+const hw::Chain& StoreUnit::chain_of(const Entry& entry) const {
+  return hw::chain_of(entry.command.as<hw::cmd::Result>()->chain, processor().program());
+}
+
+Entry* StoreUnit::wants_operands() const {
+  const auto wants = [this](const Entry* entry) {
+    return entry != nullptr && entry != operands_of_ && hw::tensor_operands(chain_of(*entry)) != 0;
+  };
+  if (running_ != nullptr && hw::tensor_operands(chain_of(*running_)) != 0) {
+    return wants(running_) ? running_ : nullptr;
+  }
+  Entry* const next = upcoming();
+  return wants(next) && next->is_readable() ? next : nullptr;
+}
+
+void StoreUnit::fetch_ahead() {
+  for (;;) {
+    Entry* const entry = wants_operands();
+    if (entry == nullptr) {
+      wait(started_or_ended_ | processor().dispatched(hw::Unit::kStore) | processor().completed());
+      continue;
+    }
+    begin_operands(*entry);
+    const auto& result = *entry->command.as<hw::cmd::Result>();
+    std::uint64_t row_bytes = 0;
+    for (const OperandStream& operand : operands_) row_bytes += operand.row_bytes;
+    std::uint64_t block = hw::operand_block(result.m, row_bytes, operand_room_);
+    if (block < result.m && hw::transposes(chain_of(*entry))) block = lanes_;
+    // The command before has started in a cycle before.
+    std::uint64_t not_before = std::max(cycle(), entry == running_ ? 0 : started_ + 1);
+    for (std::uint64_t first = 0; first < result.m; first += block) {
+      while (first > operands_used_ + block) wait(operands_go_);
+      if (first > block) not_before = operands_used_at_;
+      fetch_operands(first, std::min(block, result.m - first), not_before);
+    }
+  }
+}
+
+void StoreUnit::begin_operands(const Entry& entry) {
+  const auto& result = *entry.command.as<hw::cmd::Result>();
+  const hw::Chain& chain = chain_of(entry);
   const std::vector<hw::DType> types = hw::tensor_types(chain);
   const std::vector<hw::DramTile> tiles = hw::operands_of(result.chain, processor().program());
+  bool with_values = functional_;
+  if (functional_ && memory_.values != nullptr) {
+    hw::ChainOperands operands;
+    hw::Range written;
+    with_values = !moves_apart(entry, operands, written);
+    if (with_values) memory_.values->await();
+  }
   operands_.resize(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     operands_[i].tile = tiles[i];
     operands_[i].row_bytes = result.n * hw::bytes_of(types[i]);
     operands_[i].rows.resize(with_values ? result.m * operands_[i].row_bytes : 0);
   }
-  operands_at_.assign(types.empty() ? 0 : result.m, 0);
+  operands_at_.assign(result.m, 0);
+  operands_known_ = operands_used_ = 0;
+  operands_of_ = &entry;
 }
 
-void StoreUnit::fetch_operands(const hw::cmd::Result& result, std::uint64_t first,
-                               std::uint64_t rows, std::uint64_t not_before) {
+void StoreUnit::fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before) {
   // One operand after the other: row by row, they would take the rows of DRAM from each other.
-  const std::uint64_t end = std::min<std::uint64_t>(first + rows, result.m);
   for (OperandStream& operand : operands_) {
-    for (std::uint64_t row = first; row < end; ++row) {
+    const bool is_last = &operand == &operands_.back();
+    for (std::uint64_t row = first; row < first + rows; ++row) {
       const std::uint64_t arrived = read_dma->read(
           operand.tile.address + row * operand.tile.pitch,
           operand.rows.empty() ? nullptr : operand.rows.data() + row * operand.row_bytes,
           operand.row_bytes, not_before);
-      operands_at_[row] = std::max(operands_at_[row], arrived);
+      // Rows are used in their order.
+      operands_at_[row] =
+          std::max({operands_at_[row], row == 0 ? 0 : operands_at_[row - 1], arrived});
+      if (!is_last) continue;
+      operands_known_ = row + 1;
+      operands_arrive_.notify();
     }
   }
 }
 
-bool StoreUnit::post(const Flow& flow, const hw::Chain& chain) {
-  if (memory_.values == nullptr) return false;
+void StoreUnit::await_operands(std::uint64_t rows) {
+  while (operands_of_ != running_ || operands_known_ < rows) wait(operands_arrive_);
+}
+
+void StoreUnit::use_operands(std::uint64_t rows, std::uint64_t cycle) {
+  operands_used_ = rows;
+  operands_used_at_ = cycle;
+  operands_go_.notify();
+}
+
+bool StoreUnit::moves_apart(const Entry& entry, hw::ChainOperands& operands,
+                            hw::Range& written) const {
   ValueQueue& queue = *memory_.values;
-  const hw::cmd::Result& result = *flow.result;
+  const hw::Program& program = processor().program();
+  const auto& result = *entry.command.as<hw::cmd::Result>();
   const auto span_of = [](const hw::Range& range) {
     return ValueQueue::Span{range.begin, range.end - range.begin};
   };
-  hw::ChainOperands operands;
-  hw::Range written{hw::Space::kDram, 0, 0, true};
-  if (flow.store != nullptr) {
-    const hw::WrittenRows rows = hw::written_rows(*flow.store, processor().program());
-    written = hw::bounding_range(hw::Space::kDram, flow.store->to.address, rows.rows, rows.bytes,
-                                 flow.pitch, true);
+  written = {hw::Space::kDram, 0, 0, true};
+  if (const auto* const store = entry.command.as<hw::cmd::Store>()) {
+    const hw::WrittenRows rows = hw::written_rows(*store, program);
+    written = hw::bounding_range(hw::Space::kDram, store->to.address, rows.rows, rows.bytes,
+                                 store->to.pitch, true);
     operands.out = queue.at(span_of(written));
+    operands.out_pitch = store->to.pitch;
   } else {
-    operands.out = memory_.scratchpad.data() + flow.move->to.address;
+    const auto& move = *entry.command.as<hw::cmd::Move>();
+    operands.out = memory_.scratchpad.data() + move.to.address;
+    operands.out_pitch = move.to.pitch;
   }
-  operands.out_pitch = flow.pitch;
   bool apart = operands.out != nullptr;
   std::size_t count = 0;
-  hw::for_each_operand(
-      result.chain, processor().program(), [&](const hw::DramTile& tile, hw::DType type) {
-        const hw::Range read = hw::bounding_range(hw::Space::kDram, tile.address, result.m,
-                                                  result.n * hw::bytes_of(type), tile.pitch, false);
-        operands.tensors.at(count) = {queue.at(span_of(read)), tile.pitch};
-        apart &= operands.tensors.at(count).data != nullptr && !hw::conflict(read, written);
-        ++count;
-      });
-  if (!apart) {
+  hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType type) {
+    const hw::Range read = hw::bounding_range(hw::Space::kDram, tile.address, result.m,
+                                              result.n * hw::bytes_of(type), tile.pitch, false);
+    operands.tensors.at(count) = {queue.at(span_of(read)), tile.pitch};
+    apart &= operands.tensors.at(count).data != nullptr && !hw::conflict(read, written);
+    ++count;
+  });
+  operands.rows = result.m;
+  return apart;
+}
+
+bool StoreUnit::post(const Entry& entry, const Flow& flow, const hw::Chain& chain) {
+  if (memory_.values == nullptr) return false;
+  ValueQueue& queue = *memory_.values;
+  hw::ChainOperands operands;
+  hw::Range written;
+  if (!moves_apart(entry, operands, written)) {
     // Rows are read between writes of others, or requests will be answered with an error.
     queue.await();
     return false;
   }
-  operands.rows = result.m;
-  queue.post([this, result, &chain, encoder = flow.encoder,
+  queue.post([this, result = *flow.result, &chain, encoder = flow.encoder,
               operands] { apply(result, chain, encoder, operands, 0, {}); },
-             span_of(written));
+             ValueQueue::Span{written.begin, written.end - written.begin});
   return true;
 }
 
@@ -185,7 +264,7 @@ void StoreUnit::apply(const hw::cmd::Result& result, const hw::Chain& chain,
 void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
                         std::uint64_t rows) {
   const hw::cmd::Result& result = *flow.result;
-  if (flow.observed) flow.steps.push_back(memory_.observer->step());
+  if (flow.observed) flow.steps.push_back({first, memory_.observer->step()});
   // The first row enters the chain as the row before it leaves, a fill earlier.
   const std::uint64_t begins = flow.row_done - flow.cycles.fill;
   engine_.begin_at(begins);
@@ -196,7 +275,7 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
                                      memory_.accumulators() + c, result.from.pitch);
   }
   hw::ChainOperands operands;
-  for (std::size_t i = 0; i < operands_.size(); ++i) {
+  for (std::size_t i = 0; flow.has_operands && i < operands_.size(); ++i) {
     const std::size_t pitch = operands_[i].row_bytes;
     operands.tensors.at(i) = {operands_[i].rows.data() + first * pitch, pitch};
   }
@@ -243,9 +322,31 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   keep_step(flow.row_done, kMemory);
   flow.row_done += flow.cycles.per_row;
   keep_step(flow.row_done, kWork);
-  if (!operands_at_.empty()) flow.row_done = std::max(flow.row_done, operands_at_[row]);
+  if (flow.has_operands) {
+    // A tile that is written where it is read comes as a whole.
+    await_operands(flow.whole ? operands_at_.size() : row + 1);
+    const std::uint64_t there = flow.whole ? operands_at_.back() : operands_at_[row];
+    flow.row_done = std::max(flow.row_done, there + flow.after_operands);
+  }
   keep_step(flow.row_done, kMemory);
   if (flow.observed) flow.read.push_back(flow.row_done - flow.cycles.fill - 1);
+  release_sums(row, flow);
+}
+
+// The rows after this one are read while this one, and those before it, are in the stages: their
+// writes hold up this process, and what it knows of them by then is too late.
+void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
+  if (flow.released) return;
+  const std::uint64_t last = flow.result->m - 1;
+  std::uint64_t end = flow.row_done + (last - row) * flow.cycles.per_row;
+  if (flow.has_operands) {
+    if (operands_known_ <= last) return;
+    end = std::max(end, operands_at_[last] + flow.after_operands);
+  }
+  const std::uint64_t read = end - std::min(end, flow.drain);
+  if (row != last && read > flow.row_done) return;
+  flow.released = true;
+  processor().release_at(*flow.entry, std::max(cycle(), read));
 }
 
 void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
@@ -264,7 +365,7 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
       StoredUse& use = flow.writes.emplace_back();
       use.space = hw::Space::kScratchpad;
       use.write = true;
-      use.first_step = use.last_step = flow.steps.back();
+      use.first_step = use.last_step = flow.steps.back().step;
       use.address = at;
       use.pitch = use.bytes = bytes;
       use.cycle = static_cast<std::int64_t>(ready);
@@ -358,20 +459,20 @@ void StoreUnit::watch(SignalRecorder& recorder) {
   encoder_row_ = recorder.add_signal(prefix + "encoder.row", 24, Kind::kLatest);
 }
 
-void StoreUnit::observe_uses(Flow& flow, const hw::Chain& chain, std::uint64_t block) {
+void StoreUnit::observe_uses(Flow& flow, const hw::Chain& chain) {
   const hw::cmd::Result& result = *flow.result;
   // The chain has its own copy of the parameters once it has read them.
   for (StoredUse& use : memory_.parameter_uses(result.chain, chain, result.n, flow.started)) {
-    use.first_step = flow.steps.front();
-    use.last_step = flow.steps.back();
+    use.first_step = flow.steps.front().step;
+    use.last_step = flow.steps.back().step;
     memory_.observer->use(std::move(use));
   }
   for (std::size_t i = 0; i < flow.steps.size(); ++i) {
-    const std::uint64_t first = i * block;
-    const std::uint64_t end = std::min<std::uint64_t>(first + block, result.m);
+    const std::uint64_t first = flow.steps[i].row;
+    const std::uint64_t end = i + 1 < flow.steps.size() ? flow.steps[i + 1].row : result.m;
     StoredUse use;
     use.space = hw::Space::kAccumulator;
-    use.first_step = use.last_step = flow.steps[i];
+    use.first_step = use.last_step = flow.steps[i].step;
     use.pitch = std::uint64_t{4} * result.from.pitch;
     use.address = std::uint64_t{4} * result.from.address + first * use.pitch;
     use.rows = end - first;
@@ -388,26 +489,39 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));
   Flow flow = begin(entry, chain);
-  flow.with_values = functional_ && !post(flow, chain);
+  flow.entry = running_ = &entry;
+  started_ = flow.started;
+  started_or_ended_.notify();
+  flow.with_values = functional_ && !post(entry, flow, chain);
   flow.observed = flow.with_values && memory_.observer != nullptr;
-  begin_operands(result, chain, flow.with_values);
   const bool transposed = hw::transposes(chain);
-  const std::uint64_t block = transposed ? lanes_ : kHalfRows;
-  fetch_operands(result, 0, block, flow.started);
-  fetch_operands(result, block, block, flow.started);
-  for (std::uint64_t first = 0; first < result.m; first += block) {
-    const std::uint64_t rows = std::min(block, result.m - first);
+  const std::uint64_t block = transposed ? lanes_ : kRowsAtOnce;
+  if (flow.has_operands) {
+    await_operands(1);
+    std::uint64_t bytes = 0;
+    for (const OperandStream& operand : operands_) bytes += result.m * operand.row_bytes;
+    flow.whole = bytes <= operand_room_ &&
+                 hw::writes_what_it_reads(hw::ranges_of(entry.command, processor().program()));
+  }
+  for (std::uint64_t first = 0, rows = 0; first < result.m; first += rows) {
+    rows = std::min(block, result.m - first);
+    if (flow.has_operands && flow.with_values) {
+      // Those that are there: a row leaves when its own operands have come.
+      await_operands(transposed ? first + rows : first + 1);
+      rows = std::min(rows, operands_known_ - first);
+    }
     if (flow.with_values) compute(flow, chain, first, rows);
     if (transposed) {
       deliver_columns(first, rows, flow);
-    } else {
-      for (std::uint64_t row = first; row < first + rows; ++row) {
-        deliver(first, row, flow);
-      }
+      if (flow.has_operands) use_operands(first + rows, flow.row_done);
+      continue;
     }
-    fetch_operands(result, first + 2 * block, block, flow.row_done);
+    for (std::uint64_t row = first; row < first + rows; ++row) {
+      deliver(first, row, flow);
+      if (flow.has_operands) use_operands(row + 1, flow.row_done);
+    }
   }
-  if (flow.observed) observe_uses(flow, chain, block);
+  if (flow.observed) observe_uses(flow, chain);
   write_dma->synchronise();
   const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
   wait_cycles(last_out - std::min(last_out, cycle()));
@@ -429,6 +543,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
   set_up_.end(cycle());
+  running_ = nullptr;
+  if (flow.has_operands) operands_of_ = nullptr;
+  started_or_ended_.notify();
 
   const std::uint64_t elapsed = cycle() - flow.started;
   const std::uint64_t pipeline = flow.cycles.total(result.m);
@@ -452,7 +569,6 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   events().postop_elements += operations;
   accumulator_reads_ += reads;
   if (hw::has_stage(chain, hw::StageOp::kSoftmax)) softmax_reads_ += reads;
-  processor().release(entry);
   return std::max(cycle(), flow.written);
 }
 

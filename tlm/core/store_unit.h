@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -13,7 +14,9 @@
 namespace systole::tlm_model {
 
 /// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. Tensor operands (a
-/// residual) stream in from DRAM ahead of their use.
+/// residual) come from DRAM into a buffer ahead of their use: those of the next command as soon as
+/// they may be read (hw/dma/store_schedule.h), unless the command before has some in it. A tile
+/// that the buffer has no room for comes in halves of it.
 ///
 /// A chain that transposes collects `lanes` rows, which leave as columns, one per cycle, while the
 /// next rows come in.
@@ -55,12 +58,23 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t row_bytes = 0, pitch = 0;  ///< of what is written
     const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
-    std::uint64_t encoder_delay = 0;        ///< between a row's end in the chain and in the encoder
-    bool with_values = false;               ///< requests move values
-    bool observed = false;                  ///< steps and cycles are kept for an observer of memory
-    std::vector<std::uint64_t> steps = {};  ///< of each block of rows
-    std::vector<std::uint64_t> read = {};   ///< cycle in which each row was read for the last time
-    std::vector<StoredUse> writes = {};     ///< of a move
+    std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
+    bool has_operands = false;        ///< tensors
+    bool whole = false;  ///< all of them come before the first row: they are written over
+    /// From the arrival of a row's operands to its end in the chain.
+    std::uint64_t after_operands = 0;
+    std::uint64_t drain = 0;  ///< from the last sums that are read to the end of the last row
+    bool released = false;    ///< it is known when they are read
+    Entry* entry = nullptr;
+    bool with_values = false;  ///< requests move values
+    bool observed = false;     ///< steps and cycles are kept for an observer of memory
+    /// Of an observer, for the rows from `row` on.
+    struct Rows {
+      std::uint64_t row, step;
+    };
+    std::vector<Rows> steps = {};
+    std::vector<std::uint64_t> read = {};  ///< cycle in which each row was read for the last time
+    std::vector<StoredUse> writes = {};    ///< of a move
   };
 
   [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
@@ -76,20 +90,34 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t row_done = 0, per_row = 0;
   };
   /// Posts what the command does to values; false: its requests have to move them.
-  bool post(const Flow& flow, const hw::Chain& chain);
+  bool post(const Entry& entry, const Flow& flow, const hw::Chain& chain);
   /// Rows of a result from the accumulator through the chain and what comes after it, to where they
   /// go. `operands` has what is not the same for all rows of a command.
   void apply(const hw::cmd::Result& result, const hw::Chain& chain, const hw::HeadMix* encoder,
              hw::ChainOperands operands, std::uint64_t first, const RowTimes& times);
-  void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain, bool with_values);
-  void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
-                      std::uint64_t not_before);
+  /// Whether values of the command can move apart from its requests; where they are then.
+  bool moves_apart(const Entry& entry, hw::ChainOperands& operands, hw::Range& written) const;
+
+  /// A process: asks for tensor operands.
+  void fetch_ahead();
+  /// The command whose operands can be asked for now, which have not been; null: there is none.
+  [[nodiscard]] Entry* wants_operands() const;
+  [[nodiscard]] const hw::Chain& chain_of(const Entry& entry) const;
+  void begin_operands(const Entry& entry);
+  void fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before);
+  /// Waits until the operands of rows up to this one have been asked for, so that it is known when
+  /// they arrive.
+  void await_operands(std::uint64_t rows);
+  /// The first `rows` rows have been used, until `cycle`.
+  void use_operands(std::uint64_t rows, std::uint64_t cycle);
   /// Values of rows of the command, as its requests bring and take them.
   void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
   void advance(std::uint64_t row, Flow& flow);
+  /// Lets others write over the sums once they are read, if that is known.
+  void release_sums(std::uint64_t row, Flow& flow);
   void deliver(std::uint64_t first, std::uint64_t row, Flow& flow);
   /// The columns of `rows` rows that the transposer holds.
   void deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow);
@@ -97,8 +125,8 @@ class StoreUnit final : public ExecutionUnit {
   void put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes, std::uint64_t ready,
            Flow& flow);
 
-  /// Reports which bytes the command used, in blocks of `block` rows.
-  void observe_uses(Flow& flow, const hw::Chain& chain, std::uint64_t block);
+  /// Reports which bytes the command used.
+  void observe_uses(Flow& flow, const hw::Chain& chain);
 
   /// The time until `until` went to a cause, or to work.
   struct Step {
@@ -117,6 +145,8 @@ class StoreUnit final : public ExecutionUnit {
 
   const bool functional_;
   const std::uint32_t lanes_;
+  const std::array<std::uint64_t, 2> piece_bytes_;  ///< of a result: of a store, of a move
+  const std::uint64_t operand_room_;                ///< bytes
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
   hw::HeadMixEngine& encoder_engine_;
@@ -128,8 +158,14 @@ class StoreUnit final : public ExecutionUnit {
   };
   std::vector<OperandStream> operands_;
   std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
-  std::vector<std::uint8_t> result_;        ///< rows of the current block
-  std::vector<std::uint8_t> chained_;       ///< rows between the chain and what comes after it
+  std::uint64_t operands_known_ = 0;        ///< rows of which this is known
+  std::uint64_t operands_used_ = 0, operands_used_at_ = 0;  ///< rows, and until which cycle
+  const Entry* operands_of_ = nullptr;  ///< whose operands are in the buffer, or on their way
+  Entry* running_ = nullptr;            ///< the command that has started
+  std::uint64_t started_ = 0;           ///< cycle in which the last command has
+  sc_core::sc_event operands_arrive_, operands_go_, started_or_ended_;
+  std::vector<std::uint8_t> result_;   ///< rows of the current block
+  std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
   hw::StoreSetUp set_up_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again

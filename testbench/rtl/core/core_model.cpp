@@ -22,16 +22,6 @@
 namespace systole::testbench {
 namespace {
 
-/// Whether a command writes main memory where it reads it.
-bool rereads(const std::vector<hw::Range>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const hw::Range& write) {
-    return write.write && write.space == hw::Space::kDram &&
-           std::any_of(ranges.begin(), ranges.end(), [&](const hw::Range& read) {
-             return !read.write && hw::conflict(write, read);
-           });
-  });
-}
-
 hw::StoreCommand store_command(const hw::Command& command, const hw::Program& program,
                                const CoreCommandTimes& times) {
   const auto& result = *command.as<hw::cmd::Result>();
@@ -45,7 +35,7 @@ hw::StoreCommand store_command(const hw::Command& command, const hw::Program& pr
   store.c_pitch = result.from.pitch;
   store.parameters = result.chain.parameters;
   store.chain = result.chain.chain;
-  store.whole = rereads(hw::ranges_of(command, program));
+  store.whole = hw::writes_what_it_reads(hw::ranges_of(command, program));
   std::size_t tensors = 0;
   hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType /*type*/) {
     store.tensors.at(tensors++) = {tile.address, tile.pitch};

@@ -45,6 +45,8 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       move.chain = random() % chains.size();
       move.dispatched = move.readable = cycle;
       move.started = cycle + random() % 3 * (random() % 60);
+      // The load of its parameters may be the last thing that it waits for.
+      if (random() % 2 == 0) move.readable += random() % (move.started - cycle + 1);
       cycle += random() % 80;
     }
     const StoreSchedule gates = store_times(chains, moves, params, test::nothing_around());
@@ -57,6 +59,7 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       StoreSetUp::Command command;
       command.started = std::max(move.started, free);
       command.dispatched = move.dispatched;
+      command.readable = move.readable;
       command.chain = move.chain;
       command.stages = chain.stages.size();
       command.parameter_words = parameter_words(chain) * vectors * 4;
@@ -88,14 +91,15 @@ TEST(StoreSetUp, OverlapsWithTheSerialUnitsOfTheFirstRow) {
     chain.stages.push_back(default_stage(kOps[random() % kOps.size()]));
     StoreCommand move;
     move.move = true;
-    move.dispatched = move.readable = random() % 30;
+    move.dispatched = random() % 30;
     move.started = move.dispatched + random() % 100;
+    move.readable = move.dispatched + random() % (move.started - move.dispatched + 1);
     move.m = 1 + random() % 12;
     move.n = 1 + random() % 100;
     const StoreTimes gates = store_times({chain}, {move}, params, test::nothing_around()).times[0];
     StoreSetUp set_up;
     const StoreSetUp::Command command =
-        set_up_command(chain, move.n, kLanes, kLanes, move.dispatched, move.started);
+        set_up_command(chain, move.n, kLanes, kLanes, move.dispatched, move.started, move.readable);
     const std::uint64_t late = set_up.late_words(command, all_left);
     const std::uint64_t first = set_up.begin(command, move.started + 1 + late);
     const ChainCycles cycles = chain_cycles(chain, move.m, move.n, kLanes);
