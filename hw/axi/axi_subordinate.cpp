@@ -21,12 +21,13 @@ AxiSubordinate::AxiSubordinate(const Params& params) : params_(params), random_(
 
 // What the bus carried without data, because it was refused, comes at once.
 std::uint64_t AxiSubordinate::beat_cycle(const Transaction& read) const {
-  if (read.response != AxiResponse::kOkay) return read.done;
+  const std::uint64_t end = answer_cycle(read.done);
+  if (read.response != AxiResponse::kOkay) return end;
   const std::uint64_t begin = axi_range(read.burst).begin;
   const std::uint64_t last = (read.bytes.size() - 1) / params_.bus_bytes;
   const std::uint64_t bus_beat =
       (axi_beat(read.burst, read.beats).end - 1 - begin) / params_.bus_bytes;
-  return read.done - std::min(read.done, last - bus_beat);
+  return end - std::min(end, last - bus_beat);
 }
 
 template <typename Cycle>
@@ -68,7 +69,8 @@ void AxiSubordinate::drive(AxiPins& pins, std::uint64_t cycle) {
   }
 
   if (writing_ == writes_.end() && !stalls()) {
-    writing_ = next(writes_, cycle, [](const Transaction& write) { return write.done; });
+    writing_ =
+        next(writes_, cycle, [](const Transaction& write) { return answer_cycle(write.done); });
   }
   pins.b.valid = writing_ != writes_.end();
   if (pins.b.valid) {

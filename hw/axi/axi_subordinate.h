@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,10 +16,11 @@ namespace systole::hw {
 /// The side of an AXI4 port that answers, cycle by cycle, for a bus or memory behind it that moves
 /// whole requests and says when each is complete.
 ///
-/// Cycle c ends with edge c. A read whose address is taken at edge c asks the bus then. If the bus
-/// is done with cycle d, the last beat is offered in cycle d and those before it one a cycle, each
-/// no earlier than its bytes have come over the bus. A write asks with the edge that takes the last
-/// of its data and address, and is answered in cycle d.
+/// A read whose address is taken in cycle c asks the bus in it. If the bus is done with cycle d, so
+/// that whoever asked has all bytes in it, the last beat is offered in cycle d - 1, whose edge
+/// takes it, and those before it one a cycle, each no earlier than its bytes have come over the
+/// bus. A write asks in the cycle that takes the last of its data and address, and is answered in
+/// cycle d - 1. An answer that the bus gives no earlier than that is offered a cycle later.
 ///
 /// - INCR and WRAP bursts are served, FIXED ones refused with SLVERR and no request.
 /// - A read burst is one request. A write burst is one per run of bytes whose strobes are set,
@@ -68,7 +70,7 @@ class AxiSubordinate {
   /// Takes what was handed over at the edge that ends `cycle`. Calls `ask` for each request that
   /// follows. A manager that breaks the protocol (see AxiChecker) gets no useful answer.
   void edge(const AxiPins& pins, std::uint64_t cycle, const std::function<void(Request)>& ask);
-  /// A request is complete with `cycle`.
+  /// A request is complete with `cycle`: its last byte has come before it.
   void answer(const Request& request, std::uint64_t cycle, AxiResponse response);
 
   /// Whether nothing is under way.
@@ -83,7 +85,7 @@ class AxiSubordinate {
     std::size_t number = 0;
     std::vector<std::uint8_t> bytes;  ///< of axi_range(burst)
     std::size_t waits_for = 0;        ///< requests without an answer
-    std::uint64_t done = 0;           ///< cycle
+    std::uint64_t done = 0;           ///< cycle with which it is complete
     AxiResponse response = AxiResponse::kOkay;
     unsigned beats = 0;  ///< read: taken by the manager
   };
@@ -96,6 +98,10 @@ class AxiSubordinate {
 
   [[nodiscard]] bool stalls() {
     return params_.stalls_per_mille != 0 && random_() % 1000 < params_.stalls_per_mille;
+  }
+  /// The cycle in which a transaction that is complete with `done` may be answered.
+  [[nodiscard]] static std::uint64_t answer_cycle(std::uint64_t done) {
+    return done - std::min<std::uint64_t>(done, 1);
   }
   /// The cycle from which the next beat of a read may be offered.
   [[nodiscard]] std::uint64_t beat_cycle(const Transaction& read) const;

@@ -1,6 +1,7 @@
 #include "testbench/run/core_on_bus.h"
 
 #include <tlm_utils/simple_initiator_socket.h>
+#include <tlm_utils/simple_target_socket.h>
 
 #include <array>
 #include <chrono>
@@ -18,8 +19,10 @@
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/run_checks.h"
 #include "tlm/axi/axi_bridge.h"
+#include "tlm/bus/core_registers.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
 #include "tlm/memory/dram.h"
 
 namespace systole::testbench {
@@ -36,15 +39,33 @@ class HostPort : public sc_core::sc_module {
   tlm_utils::simple_initiator_socket<HostPort> socket{"socket"};
 };
 
+/// Where the host starts the core.
+class StartRegister : public sc_core::sc_module {
+ public:
+  explicit StartRegister(const sc_core::sc_module_name& name) : sc_module(name) {
+    socket.register_b_transport(this, &StartRegister::b_transport);
+  }
+  tlm_utils::simple_target_socket<StartRegister> socket{"socket"};
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& /*delay*/) {
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
+  }
+};
+
 }  // namespace
 
 struct CoreOnBus::Modules {
   Modules(const hw::Machine& machine, CorePorts& core)
-      : bus("bus", machine.bus), dram("dram", machine, true) {
+      : clock(machine.bus.clock_mhz),
+        register_time(machine.host.mmio_ns, sc_core::SC_NS),
+        bus("bus", machine.bus),
+        dram("dram", machine, true) {
     bus.connect_target(dram.socket, hw::kDramBase, std::uint64_t{machine.dram.mib} << 20);
+    bus.connect_target(start.socket, hw::kRegistersBase, hw::kRegisterBytes);
     bus.connect_initiator(host.socket);
-    constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "operands",
-                                                                   "stores"};
+    constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "stores",
+                                                                   "operands"};
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
       hw::AxiSubordinate::Params params;
       params.bytes = core.size().lanes;
@@ -66,12 +87,49 @@ struct CoreOnBus::Modules {
 
   /// As the model's host moves a row: over the bus, and it waits for the answer.
   void write(std::uint64_t address, std::vector<std::uint8_t>& bytes) {
+    sc_core::sc_start(send(tlm::TLM_WRITE_COMMAND, address, bytes, sc_core::SC_ZERO_TIME));
+  }
+
+  /// What the model's host does before its first inference: it reads who is there and says where
+  /// the program is.
+  void meet_core() {
+    wait_for_register();
+    sc_core::sc_start(access_register(tlm::TLM_READ_COMMAND, tlm_model::CoreRegisters::kId));
+    wait_for_register();
+    sc_core::sc_start(access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kProgram));
+  }
+
+  /// What starts the model's core goes over the bus in its first cycle: the next edge from now on.
+  void start_core() {
+    wait_for_register();
+    (void)access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kControl);
+  }
+
+  /// Until just before the cycle in which the host's access of a register is on the bus.
+  void wait_for_register() {
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    const sc_core::sc_time edge = clock.edge(clock.cycle_from(now + register_time));
+    const sc_core::sc_time before = tlm_model::from_ps(1);
+    if (edge > now + before) sc_core::sc_start(edge - now - before);
+  }
+
+  /// Of the host, in the next cycle. Returns when the answer is there.
+  sc_core::sc_time access_register(tlm::tlm_command command, std::uint64_t offset) {
+    constexpr std::size_t kBytes = sizeof(std::uint64_t);
+    std::vector<std::uint8_t> bytes(kBytes);
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    const sc_core::sc_time next = clock.edge(clock.cycle_from(now + tlm_model::from_ps(1)));
+    return send(command, hw::kRegistersBase + offset, bytes, next - now);
+  }
+
+  /// Asks in `delay`; returns when the answer is there.
+  sc_core::sc_time send(tlm::tlm_command command, std::uint64_t address,
+                        std::vector<std::uint8_t>& bytes, sc_core::sc_time delay) {
     tlm::tlm_generic_payload payload;
-    describe(payload, tlm::TLM_WRITE_COMMAND, address, bytes);
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    describe(payload, command, address, bytes);
     host.socket->b_transport(payload, delay);
     if (!payload.is_response_ok()) throw std::logic_error("an address is not in memory");
-    sc_core::sc_start(delay);
+    return delay;
   }
 
   static void describe(tlm::tlm_generic_payload& payload, tlm::tlm_command command,
@@ -81,9 +139,13 @@ struct CoreOnBus::Modules {
                                 static_cast<std::uint32_t>(bytes.size()));
   }
 
+  const tlm_model::Clock clock;
+  const sc_core::sc_time register_time;
+  bool has_met_core = false;
   tlm_model::SystemBus bus;
   tlm_model::Dram dram;
   HostPort host{"host"};
+  StartRegister start{"start"};
   std::vector<std::unique_ptr<tlm_model::AxiBridge>> bridges;
 };
 
@@ -100,6 +162,7 @@ void CoreOnBus::write(const hw::MemoryImage& image) {
 }
 
 void CoreOnBus::write(const mapper::TensorPlace& place, const std::vector<std::uint8_t>& bytes) {
+  if (!std::exchange(modules_->has_met_core, true)) modules_->meet_core();
   for (tlm_model::Host::Buffer& row : host_buffers(place, &bytes)) {
     modules_->write(row.address, row.bytes);
   }
@@ -115,6 +178,7 @@ std::vector<std::uint8_t> CoreOnBus::read(const mapper::TensorPlace& place) {
 
 CoreRun CoreOnBus::run(const hw::Program& program, std::uint64_t address) {
   core_.start({program, address, machine_.dma.slots, machine_.array.overlap});
+  modules_->start_core();
   for (const auto& bridge : modules_->bridges) bridge->start();
   sc_core::sc_start();
   return core_.run();

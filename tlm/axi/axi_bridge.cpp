@@ -38,7 +38,7 @@ bool AxiBridge::busy() const {
   return manager_.active() || !subordinate_.idle() || !requests_.empty();
 }
 
-// Pins matter at edges alone, so a cycle is settled at the edge that ends it.
+// Pins matter at edges alone, so a cycle is settled once, when what is on them reaches the bus.
 void AxiBridge::run_clock() {
   for (std::uint64_t cycle = 0;;) {
     if (!busy()) {
@@ -70,6 +70,7 @@ void AxiBridge::run_requests() {
   tlm::tlm_generic_payload payload;
   while (true) {
     while (requests_.empty()) wait(asked_);
+    order_->take_turn(turn_);
     const hw::AxiSubordinate::Request request = requests_.front();
     payload.set_command(request.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
     describe_request(payload, request.address, request.data, request.bytes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <systemc>
 #include <tlm>
 
@@ -12,17 +13,20 @@
 #include "hw/axi/axi_subordinate.h"
 #include "hw/machine/machine.h"
 #include "tlm/common/time.h"
+#include "tlm/dma/issue_order.h"
 
 namespace systole::tlm_model {
 
 /// Puts RTL with an AXI4 manager port on the system bus: an initiator of the bus that answers the
 /// RTL's pins cycle by cycle. The RTL has the bus's clock.
 ///
-/// What is taken at an edge reaches the bus at that edge. The bus's answer in cycle d is on the
-/// pins in the cycle that ends with edge d, if the manager is ready and no earlier answer is in the
-/// way (see hw::AxiSubordinate): no cycle is added to the contract of the bus. A write reaches the
-/// bus with its last beat, so that a slow manager never holds the bus's data channel; its beats
-/// pass the pins before they pass the bus.
+/// What is on the pins in a cycle reaches the bus in that cycle. What the bus is done with in cycle
+/// d is taken at the edge before it, so that the manager has it in cycle d, if it is ready and no
+/// earlier answer is in the way (see hw::AxiSubordinate): no cycle is added to the contract of the
+/// bus, and a manager that asks again in d does so as a port of the model. A target that blocks
+/// until it is done is answered a cycle later. A write reaches the bus with its last beat, so that
+/// a slow manager never holds the bus's data channel; its beats pass the pins before they pass the
+/// bus.
 ///
 /// | bus                        | response |
 /// |----------------------------|----------|
@@ -58,6 +62,8 @@ class AxiBridge : public sc_core::sc_module {
   [[nodiscard]] bool busy() const;
 
   const Clock clock_;
+  const std::shared_ptr<IssueOrder> order_ = IssueOrder::of_simulation();
+  IssueOrder::Port turn_{*order_};
   hw::AxiManager& manager_;
   hw::AxiSubordinate subordinate_;
   hw::AxiChecker checker_;

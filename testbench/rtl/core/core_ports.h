@@ -15,7 +15,8 @@ namespace systole::testbench {
 /// sound because no output of a port depends on an input of the same cycle.
 class CorePorts {
  public:
-  enum Port : std::size_t { kProgram = 0, kLoads = 1, kOperands = 2, kStores = 3 };
+  /// In the order of the model's ports, which is that of their turns on the bus.
+  enum Port : std::size_t { kProgram = 0, kLoads = 1, kStores = 2, kOperands = 3 };
   static constexpr std::size_t kPorts = 4;
 
   virtual ~CorePorts() = default;

@@ -326,8 +326,8 @@ class BridgedCore final : public CorePorts {
   const CoreSize size_;
   mutable VerilatedDut<Model> dut_;
   std::array<ManagerPort, kPorts> ports_{ManagerPort{*this, kProgram}, ManagerPort{*this, kLoads},
-                                         ManagerPort{*this, kOperands},
-                                         ManagerPort{*this, kStores}};
+                                         ManagerPort{*this, kStores},
+                                         ManagerPort{*this, kOperands}};
   CoreRun run_;
   std::optional<CoreWatch> watch_;
   std::optional<std::size_t> stopped_at_;
