@@ -57,7 +57,10 @@ class StartRegister : public sc_core::sc_module {
 
 struct CoreOnBus::Modules {
   Modules(const hw::Machine& machine, CorePorts& core)
-      : clock(machine.bus.clock_mhz), bus("bus", machine.bus), dram("dram", machine, true) {
+      : clock(machine.bus.clock_mhz),
+        register_time(machine.host.mmio_ns, sc_core::SC_NS),
+        bus("bus", machine.bus),
+        dram("dram", machine, true) {
     bus.connect_target(dram.socket, hw::kDramBase, std::uint64_t{machine.dram.mib} << 20);
     bus.connect_target(start.socket, hw::kRegistersBase, hw::kRegisterBytes);
     bus.connect_initiator(host.socket);
@@ -84,23 +87,46 @@ struct CoreOnBus::Modules {
 
   /// As the model's host moves a row: over the bus, and it waits for the answer.
   void write(std::uint64_t address, std::vector<std::uint8_t>& bytes) {
-    sc_core::sc_start(send(address, bytes, sc_core::SC_ZERO_TIME));
+    sc_core::sc_start(send(tlm::TLM_WRITE_COMMAND, address, bytes, sc_core::SC_ZERO_TIME));
   }
 
-  /// What starts the model's core goes over the bus in its first cycle, which is the next one.
+  /// What the model's host does before its first inference: it reads who is there and says where
+  /// the program is.
+  void meet_core() {
+    wait_for_register();
+    sc_core::sc_start(access_register(tlm::TLM_READ_COMMAND, tlm_model::CoreRegisters::kId));
+    wait_for_register();
+    sc_core::sc_start(access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kProgram));
+  }
+
+  /// What starts the model's core goes over the bus in its first cycle: the next edge from now on.
   void start_core() {
+    wait_for_register();
+    (void)access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kControl);
+  }
+
+  /// Until just before the cycle in which the host's access of a register is on the bus.
+  void wait_for_register() {
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    const sc_core::sc_time edge = clock.edge(clock.cycle_from(now + register_time));
+    const sc_core::sc_time before = tlm_model::from_ps(1);
+    if (edge > now + before) sc_core::sc_start(edge - now - before);
+  }
+
+  /// Of the host, in the next cycle. Returns when the answer is there.
+  sc_core::sc_time access_register(tlm::tlm_command command, std::uint64_t offset) {
     constexpr std::size_t kBytes = sizeof(std::uint64_t);
     std::vector<std::uint8_t> bytes(kBytes);
     const sc_core::sc_time now = sc_core::sc_time_stamp();
     const sc_core::sc_time next = clock.edge(clock.cycle_from(now + tlm_model::from_ps(1)));
-    (void)send(hw::kRegistersBase + tlm_model::CoreRegisters::kControl, bytes, next - now);
+    return send(command, hw::kRegistersBase + offset, bytes, next - now);
   }
 
   /// Asks in `delay`; returns when the answer is there.
-  sc_core::sc_time send(std::uint64_t address, std::vector<std::uint8_t>& bytes,
-                        sc_core::sc_time delay) {
+  sc_core::sc_time send(tlm::tlm_command command, std::uint64_t address,
+                        std::vector<std::uint8_t>& bytes, sc_core::sc_time delay) {
     tlm::tlm_generic_payload payload;
-    describe(payload, tlm::TLM_WRITE_COMMAND, address, bytes);
+    describe(payload, command, address, bytes);
     host.socket->b_transport(payload, delay);
     if (!payload.is_response_ok()) throw std::logic_error("an address is not in memory");
     return delay;
@@ -114,6 +140,8 @@ struct CoreOnBus::Modules {
   }
 
   const tlm_model::Clock clock;
+  const sc_core::sc_time register_time;
+  bool has_met_core = false;
   tlm_model::SystemBus bus;
   tlm_model::Dram dram;
   HostPort host{"host"};
@@ -134,6 +162,7 @@ void CoreOnBus::write(const hw::MemoryImage& image) {
 }
 
 void CoreOnBus::write(const mapper::TensorPlace& place, const std::vector<std::uint8_t>& bytes) {
+  if (!std::exchange(modules_->has_met_core, true)) modules_->meet_core();
   for (tlm_model::Host::Buffer& row : host_buffers(place, &bytes)) {
     modules_->write(row.address, row.bytes);
   }

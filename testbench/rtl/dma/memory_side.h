@@ -79,7 +79,7 @@ class ReadSide {
     const std::uint64_t done = memory_.done(request);
     const bool there = asked.address + asked.bytes <= bytes_.size();
     if (there) std::memcpy(asked.data, bytes_.data() + asked.address, asked.bytes);
-    port_.answer(asked, done - 1, there ? hw::AxiResponse::kOkay : hw::AxiResponse::kDecErr);
+    port_.answer(asked, done, there ? hw::AxiResponse::kOkay : hw::AxiResponse::kDecErr);
     request.bytes = 0;
     requests_.push_back(request);
   }
@@ -174,7 +174,7 @@ class WriteSide {
     request.sent = cycle;
     const bool there = asked.address + asked.bytes <= bytes_.size();
     if (there) std::memcpy(bytes_.data() + asked.address, asked.data, asked.bytes);
-    port_.answer(asked, memory_.done(request) - 1,
+    port_.answer(asked, memory_.done(request),
                  there ? hw::AxiResponse::kOkay : hw::AxiResponse::kDecErr);
   }
 

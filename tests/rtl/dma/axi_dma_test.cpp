@@ -88,7 +88,7 @@ TEST_P(AxiDma, MovesAWordACycleWhileLatencyIsCovered) {
     AxiMemory memory(kDmaMemory, port_of_dma(width, 0, 1), latency + 16, latency + 16);
     const std::uint64_t words = 512;
     const std::uint64_t cycles = expect_copy(memory, *dma, 0, kDmaMemory / 2, words * width);
-    EXPECT_EQ(cycles, words + 2 * latency + 20);
+    EXPECT_EQ(cycles, words + 2 * latency + 18);
   }
 }
 
