@@ -198,10 +198,10 @@ class Replay {
   void step_reader(double horizon);
   template <typename OnRow, typename OnRequest>
   bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                double horizon, const OnRow& on_row, const OnRequest& on_request);
+                const double& horizon, const OnRow& on_row, const OnRequest& on_request);
   template <typename OnRow>
   bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                double horizon, const OnRow& on_row) {
+                const double& horizon, const OnRow& on_row) {
     return transfer(write, port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
   }
   void begin_load_requests(Queue& queue);

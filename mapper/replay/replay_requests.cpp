@@ -157,11 +157,11 @@ void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
 }
 
 // Issues requests until all are, which is true, or until one has to wait for others to act before
-// it: false, and `now` is when. `on_row`: a row is done in that cycle; before
-// it `on_request`: so many bytes of it are.
+// it: false, and `now` is when. `on_row`: a row is done in that cycle, which may bring the horizon
+// nearer; before it `on_request`: so many bytes of it are.
 template <typename OnRow, typename OnRequest>
 bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                      double horizon, const OnRow& on_row, const OnRequest& on_request) {
+                      const double& horizon, const OnRow& on_row, const OnRequest& on_request) {
   ReplayRequests& r = *requests_;
   ReplayRows& left = rows.left;
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
@@ -293,6 +293,7 @@ void Replay::step_operand_requests(double horizon) {
     r.operands_known = row + 1;
     if (!runs || queue.time < kNever || r.operands_known < next_rows(work)) return;
     queue.time = std::max(r.store_since, operands_now_);
+    horizon = std::min(horizon, queue.time);
   };
   for (;;) {
     if (!transfer(false, r.read, r.operands, operands_now_, horizon, on_row)) return;
@@ -395,9 +396,10 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
     } else {
       const bool was_read = queue.read > queue.ended;
       deliver_rows(work);
+      const bool asks = r.asks_for_operands;
       if (work.operands != 0) more_operands(work);
       // Others may begin before the row's requests.
-      if (!was_read && queue.read > queue.ended) return;
+      if ((!was_read && queue.read > queue.ended) || r.asks_for_operands != asks) return;
     }
   }
   queue.phase = Phase::kDrain;
