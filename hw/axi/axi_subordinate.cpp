@@ -21,13 +21,12 @@ AxiSubordinate::AxiSubordinate(const Params& params) : params_(params), random_(
 
 // What the bus carried without data, because it was refused, comes at once.
 std::uint64_t AxiSubordinate::beat_cycle(const Transaction& read) const {
-  const std::uint64_t end = answer_cycle(read.done);
-  if (read.response != AxiResponse::kOkay) return end;
+  if (read.response != AxiResponse::kOkay) return read.answer;
   const std::uint64_t begin = axi_range(read.burst).begin;
   const std::uint64_t last = (read.bytes.size() - 1) / params_.bus_bytes;
   const std::uint64_t bus_beat =
       (axi_beat(read.burst, read.beats).end - 1 - begin) / params_.bus_bytes;
-  return end - std::min(end, last - bus_beat);
+  return read.answer - std::min(read.answer, last - bus_beat);
 }
 
 template <typename Cycle>
@@ -38,7 +37,7 @@ AxiSubordinate::Transactions::iterator AxiSubordinate::next(Transactions& all, s
     if (it->waits_for != 0 || from(*it) > cycle) continue;
     const bool is_oldest = std::none_of(
         all.begin(), it, [&](const Transaction& older) { return older.burst.id == it->burst.id; });
-    if (is_oldest && (best == all.end() || it->done < best->done)) best = it;
+    if (is_oldest && (best == all.end() || it->answer < best->answer)) best = it;
   }
   return best;
 }
@@ -69,8 +68,7 @@ void AxiSubordinate::drive(AxiPins& pins, std::uint64_t cycle) {
   }
 
   if (writing_ == writes_.end() && !stalls()) {
-    writing_ =
-        next(writes_, cycle, [](const Transaction& write) { return answer_cycle(write.done); });
+    writing_ = next(writes_, cycle, [](const Transaction& write) { return write.answer; });
   }
   pins.b.valid = writing_ != writes_.end();
   if (pins.b.valid) {
@@ -102,7 +100,7 @@ void AxiSubordinate::ask_read(const AxiAddress& burst, std::uint64_t cycle,
   if (burst.burst == AxiBurst::kFixed) {
     ++counts_.refused;
     read.response = AxiResponse::kSlvErr;
-    read.done = cycle + 1;
+    read.answer = cycle;
     return;
   }
   const AxiRange range = axi_range(burst);
@@ -133,7 +131,7 @@ void AxiSubordinate::ask_write(std::uint64_t cycle, const std::function<void(Req
     if (last) break;
   }
   --complete_;
-  write.done = cycle + 1;
+  write.answer = cycle;
   if (write.burst.burst == AxiBurst::kFixed) {
     ++counts_.refused;
     write.response = AxiResponse::kSlvErr;
@@ -184,7 +182,8 @@ void AxiSubordinate::answer(const Request& request, std::uint64_t cycle, AxiResp
   const auto transaction = std::find_if(all.begin(), all.end(), [&](const Transaction& candidate) {
     return candidate.number == request.transaction;
   });
-  transaction->done = std::max(transaction->done, cycle);
+  // The edge before `cycle` takes it.
+  transaction->answer = std::max(transaction->answer, cycle - 1);
   transaction->response = std::max(transaction->response, response);
   --transaction->waits_for;
 }

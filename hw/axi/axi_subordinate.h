@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -70,7 +69,7 @@ class AxiSubordinate {
   /// Takes what was handed over at the edge that ends `cycle`. Calls `ask` for each request that
   /// follows. A manager that breaks the protocol (see AxiChecker) gets no useful answer.
   void edge(const AxiPins& pins, std::uint64_t cycle, const std::function<void(Request)>& ask);
-  /// A request is complete with `cycle`: its last byte has come before it.
+  /// A request is complete with `cycle`, which is not 0: its last byte has come before it.
   void answer(const Request& request, std::uint64_t cycle, AxiResponse response);
 
   /// Whether nothing is under way.
@@ -85,7 +84,7 @@ class AxiSubordinate {
     std::size_t number = 0;
     std::vector<std::uint8_t> bytes;  ///< of axi_range(burst)
     std::size_t waits_for = 0;        ///< requests without an answer
-    std::uint64_t done = 0;           ///< cycle with which it is complete
+    std::uint64_t answer = 0;         ///< cycle from which it may be answered
     AxiResponse response = AxiResponse::kOkay;
     unsigned beats = 0;  ///< read: taken by the manager
   };
@@ -98,10 +97,6 @@ class AxiSubordinate {
 
   [[nodiscard]] bool stalls() {
     return params_.stalls_per_mille != 0 && random_() % 1000 < params_.stalls_per_mille;
-  }
-  /// The cycle in which a transaction that is complete with `done` may be answered.
-  [[nodiscard]] static std::uint64_t answer_cycle(std::uint64_t done) {
-    return done - std::min<std::uint64_t>(done, 1);
   }
   /// The cycle from which the next beat of a read may be offered.
   [[nodiscard]] std::uint64_t beat_cycle(const Transaction& read) const;

@@ -3,6 +3,7 @@
 #include <tlm_utils/simple_initiator_socket.h>
 #include <tlm_utils/simple_target_socket.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -93,33 +94,26 @@ struct CoreOnBus::Modules {
   /// What the model's host does before its first inference: it reads who is there and says where
   /// the program is.
   void meet_core() {
-    wait_for_register();
     sc_core::sc_start(access_register(tlm::TLM_READ_COMMAND, tlm_model::CoreRegisters::kId));
-    wait_for_register();
     sc_core::sc_start(access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kProgram));
   }
 
-  /// What starts the model's core goes over the bus in its first cycle: the next edge from now on.
+  /// What starts the model's core goes over the bus in its first cycle, which is the next one then.
   void start_core() {
-    wait_for_register();
     (void)access_register(tlm::TLM_WRITE_COMMAND, tlm_model::CoreRegisters::kControl);
   }
 
-  /// Until just before the cycle in which the host's access of a register is on the bus.
-  void wait_for_register() {
-    const sc_core::sc_time now = sc_core::sc_time_stamp();
-    const sc_core::sc_time edge = clock.edge(clock.cycle_from(now + register_time));
-    const sc_core::sc_time before = tlm_model::from_ps(1);
-    if (edge > now + before) sc_core::sc_start(edge - now - before);
-  }
-
-  /// Of the host, in the next cycle. Returns when the answer is there.
+  /// As the model's host accesses a register. Stops just before the cycle in which that is on the
+  /// bus; returns when the answer is there.
   sc_core::sc_time access_register(tlm::tlm_command command, std::uint64_t offset) {
+    const sc_core::sc_time before = tlm_model::from_ps(1);
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    const sc_core::sc_time edge =
+        clock.edge(clock.cycle_from(now + std::max(register_time, before)));
+    if (edge > now + before) sc_core::sc_start(edge - now - before);
     constexpr std::size_t kBytes = sizeof(std::uint64_t);
     std::vector<std::uint8_t> bytes(kBytes);
-    const sc_core::sc_time now = sc_core::sc_time_stamp();
-    const sc_core::sc_time next = clock.edge(clock.cycle_from(now + tlm_model::from_ps(1)));
-    return send(command, hw::kRegistersBase + offset, bytes, next - now);
+    return send(command, hw::kRegistersBase + offset, bytes, edge - sc_core::sc_time_stamp());
   }
 
   /// Asks in `delay`; returns when the answer is there.
