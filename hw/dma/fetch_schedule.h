@@ -8,8 +8,7 @@
 #include "hw/dma/read_dma.h"
 
 /// The cycle contract of fetching the commands of a program (hw/program/program_image.h): when each
-/// has arrived. rtl/core/systole_command_fetch.sv meets it, and tlm/core/program_reader.h as far as
-/// no command names a chain.
+/// has arrived. rtl/core/systole_command_fetch.sv and tlm/core/program_reader.h meet it.
 namespace systole::hw {
 
 /// Chunks of commands are read one after the other, the first together with the header. One is

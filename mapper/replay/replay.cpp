@@ -215,10 +215,8 @@ bool Replay::step() {
     return true;
   }
   horizon = std::min({horizon, reads, operands});
-  if (requests_ && unit != kQueues) {
-    requests_->memory.retire(static_cast<std::uint64_t>(earliest));
-  }
   if (unit == kQueues || earliest >= std::min(fetch_due_, kNever)) return false;
+  if (requests_) requests_->memory.retire(static_cast<std::uint64_t>(earliest));
   act(unit, horizon);
   return true;
 }

@@ -280,7 +280,7 @@ class TimelineView {
     const [macs, bytes] = [make(), make()];
     const queues = this.units.map(make);
     this.units.forEach((row, unit) => {
-      let arrived = 0;  // what was asked for before
+      let arrived = 0, operands = 0;  // what was asked for before
       for (const slice of row.slices) {
         const args = slice.args;
         if (args.dispatched_cycle === undefined) continue;
@@ -291,8 +291,12 @@ class TimelineView {
         arrived = Math.max(arrived, completed);
         if (completed < from || dispatched > to) continue;
         if (args.macs) macs.add(slice.begin, slice.end, args.macs);
-        const moved = (args.bytes || 0) + (args.operand_bytes || 0);
-        if (moved) bytes.add(first, completed, moved);
+        if (args.bytes) bytes.add(first, completed, args.bytes);
+        if (args.operand_bytes) {
+          // Those come ahead, from the dispatch on.
+          bytes.add(Math.max(dispatched, operands), completed, args.operand_bytes);
+          operands = completed;
+        }
         queues[unit].add(dispatched, slice.begin, slice.begin - dispatched);
       }
     });

@@ -222,10 +222,12 @@ void Timeline::put_commands() {
                 fmt::format("\"wait for {}\"", kUnitNames[static_cast<std::size_t>(blocker.unit)]),
                 fmt::format(R"(,"command":{},"for_command":{},"for_operator":{})", trace.index,
                             trace.blocker, names_[blocker.op]));
-      // It leaves before the slice of the blocker is over.
-      const bool took_time = blocker.released > blocker.started;
+      // It leaves before the slice of the blocker is over, and before what it leads to.
+      const std::uint64_t over = trace.blocker_released
+                                     ? std::min(blocker.released, blocker.operands_read)
+                                     : blocker.released;
       events_.arrow({process_, row_of(blocker.unit)},
-                    took_time ? blocker.released - 1 : blocker.started,
+                    over > blocker.started ? over - 1 : blocker.started,
                     {process_, row_of(trace.unit)}, trace.started);
     }
     put_slice(row_of(trace.unit), trace.started, trace.released, names_[trace.op],

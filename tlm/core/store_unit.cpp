@@ -57,6 +57,8 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const std::uint64_t set_up = set_up_cycles(entry, chain);
   flow.cycles.fill += std::max(set_up, flow.cycles.lead) - flow.cycles.lead;
   flow.row_done = flow.started + flow.cycles.fill;
+  flow.chain = &chain;
+  flow.block = hw::transposes(chain) ? lanes_ : kRowsAtOnce;
   flow.result = &result;
   flow.move = command.as<hw::cmd::Move>();
   flow.store = command.as<hw::cmd::Store>();
@@ -113,17 +115,14 @@ void StoreUnit::fetch_ahead() {
       continue;
     }
     begin_operands(*entry);
-    const auto& result = *entry->command.as<hw::cmd::Result>();
-    std::uint64_t row_bytes = 0;
-    for (const OperandStream& operand : operands_) row_bytes += operand.row_bytes;
-    std::uint64_t block = hw::operand_block(result.m, row_bytes, operand_room_);
-    if (block < result.m && hw::transposes(chain_of(*entry))) block = lanes_;
     // The command before has started in a cycle before.
-    std::uint64_t not_before = std::max(cycle(), entry == running_ ? 0 : started_ + 1);
-    for (std::uint64_t first = 0; first < result.m; first += block) {
-      while (first > operands_used_ + block) wait(operands_go_);
-      if (first > block) not_before = operands_used_at_;
-      fetch_operands(first, std::min(block, result.m - first), not_before);
+    const std::uint64_t begin = std::max(cycle(), entry == running_ ? 0 : started_ + 1);
+    const std::uint64_t rows = entry->command.as<hw::cmd::Result>()->m;
+    for (std::uint64_t first = 0; first < rows; first += operand_block_) {
+      const std::uint64_t blocks = first / operand_block_;
+      while (blocks > operands_used_.size() + 1) wait(operands_go_);
+      fetch_operands(first, std::min(operand_block_, rows - first),
+                     blocks < 2 ? begin : operands_used_[blocks - 2]);
     }
   }
 }
@@ -146,8 +145,13 @@ void StoreUnit::begin_operands(const Entry& entry) {
     operands_[i].row_bytes = result.n * hw::bytes_of(types[i]);
     operands_[i].rows.resize(with_values ? result.m * operands_[i].row_bytes : 0);
   }
+  std::uint64_t row_bytes = 0;
+  for (const OperandStream& operand : operands_) row_bytes += operand.row_bytes;
+  operand_block_ = hw::operand_block(result.m, row_bytes, operand_room_);
+  if (operand_block_ < result.m && hw::transposes(chain)) operand_block_ = lanes_;
   operands_at_.assign(result.m, 0);
-  operands_known_ = operands_used_ = 0;
+  operands_known_ = 0;
+  operands_used_.clear();
   operands_of_ = &entry;
 }
 
@@ -175,8 +179,8 @@ void StoreUnit::await_operands(std::uint64_t rows) {
 }
 
 void StoreUnit::use_operands(std::uint64_t rows, std::uint64_t cycle) {
-  operands_used_ = rows;
-  operands_used_at_ = cycle;
+  if (rows % operand_block_ != 0) return;
+  operands_used_.push_back(cycle);
   operands_go_.notify();
 }
 
@@ -261,12 +265,13 @@ void StoreUnit::apply(const hw::cmd::Result& result, const hw::Chain& chain,
   }
 }
 
-void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
-                        std::uint64_t rows) {
+void StoreUnit::compute(Flow& flow, std::uint64_t end, std::uint64_t row_done) {
   const hw::cmd::Result& result = *flow.result;
+  const hw::Chain& chain = *flow.chain;
+  const std::uint64_t first = std::exchange(flow.computed, end), rows = end - first;
   if (flow.observed) flow.steps.push_back({first, memory_.observer->step()});
   // The first row enters the chain as the row before it leaves, a fill earlier.
-  const std::uint64_t begins = flow.row_done - flow.cycles.fill;
+  const std::uint64_t begins = row_done - flow.cycles.fill;
   engine_.begin_at(begins);
   if (memory_.accumulator_engine != nullptr) {
     const std::uint64_t c = result.from.address + first * result.from.pitch;
@@ -286,11 +291,10 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
     operands.out_pitch = flow.pitch;
   } else {
     operands.out_pitch = transposed ? rows * hw::bytes_of(chain.out) : flow.row_bytes;
-    result_.resize(rows * (transposed ? result.n * hw::bytes_of(chain.out) : flow.row_bytes));
-    operands.out = result_.data();
+    operands.out = result_.data() + first * flow.computed_bytes;
   }
   operands.rows = rows;
-  apply(result, chain, flow.encoder, operands, first, {flow.row_done, flow.cycles.per_row});
+  apply(result, chain, flow.encoder, operands, first, {row_done, flow.cycles.per_row});
 }
 
 void StoreUnit::encode(std::uint64_t row, Flow& flow) {
@@ -346,6 +350,13 @@ void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
   const std::uint64_t read = end - std::min(end, flow.drain);
   if (row != last && read > flow.row_done) return;
   flow.released = true;
+  // What is left of them may be written over before this process comes to it.
+  std::uint64_t row_done = flow.row_done + (flow.computed - row - 1) * flow.cycles.per_row;
+  while (flow.with_values && flow.computed < flow.result->m) {
+    const std::uint64_t rows = std::min(flow.block, flow.result->m - flow.computed);
+    compute(flow, flow.computed + rows, row_done);
+    row_done += rows * flow.cycles.per_row;
+  }
   processor().release_at(*flow.entry, std::max(cycle(), read));
 }
 
@@ -376,11 +387,12 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
       std::max(flow.written, write_dma->write(flow.store->to.address + offset, data, bytes, ready));
 }
 
-void StoreUnit::deliver(std::uint64_t first, std::uint64_t row, Flow& flow) {
+void StoreUnit::deliver(std::uint64_t row, Flow& flow) {
   advance(row, flow);
   if (flow.encoder != nullptr) encode(row, flow);
   const std::uint64_t bytes = flow.row_bytes;
-  put(row * flow.pitch, flow.with_values ? result_.data() + (row - first) * bytes : nullptr, bytes,
+  put(row * flow.pitch,
+      flow.with_values && flow.move == nullptr ? result_.data() + row * bytes : nullptr, bytes,
       flow.row_done + flow.encoder_delay, flow);
 }
 
@@ -391,8 +403,9 @@ void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& f
   for (std::uint64_t column = 0; column < columns; ++column) {
     // The fill has the cycles in which the last columns leave.
     put(column * flow.pitch + first * element,
-        flow.with_values && flow.move == nullptr ? result_.data() + column * rows * element
-                                                 : nullptr,
+        flow.with_values && flow.move == nullptr
+            ? result_.data() + first * flow.computed_bytes + column * rows * element
+            : nullptr,
         rows * element, flow.row_done - columns + column + 1, flow);
   }
 }
@@ -495,29 +508,32 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   flow.with_values = functional_ && !post(entry, flow, chain);
   flow.observed = flow.with_values && memory_.observer != nullptr;
   const bool transposed = hw::transposes(chain);
-  const std::uint64_t block = transposed ? lanes_ : kRowsAtOnce;
+  if (flow.with_values) {
+    flow.computed_bytes = transposed ? result.n * hw::bytes_of(chain.out) : flow.row_bytes;
+    result_.resize(flow.move == nullptr ? result.m * flow.computed_bytes : 0);
+  }
   if (flow.has_operands) {
     await_operands(1);
-    std::uint64_t bytes = 0;
-    for (const OperandStream& operand : operands_) bytes += result.m * operand.row_bytes;
-    flow.whole = bytes <= operand_room_ &&
+    flow.whole = operand_block_ == result.m &&
                  hw::writes_what_it_reads(hw::ranges_of(entry.command, processor().program()));
   }
   for (std::uint64_t first = 0, rows = 0; first < result.m; first += rows) {
-    rows = std::min(block, result.m - first);
-    if (flow.has_operands && flow.with_values) {
+    rows = std::min(flow.block, result.m - first);
+    if (flow.with_values && first >= flow.computed) {
       // Those that are there: a row leaves when its own operands have come.
-      await_operands(transposed ? first + rows : first + 1);
-      rows = std::min(rows, operands_known_ - first);
+      if (flow.has_operands) {
+        await_operands(transposed ? first + rows : first + 1);
+        rows = std::min(rows, operands_known_ - first);
+      }
+      compute(flow, first + rows, flow.row_done);
     }
-    if (flow.with_values) compute(flow, chain, first, rows);
     if (transposed) {
       deliver_columns(first, rows, flow);
       if (flow.has_operands) use_operands(first + rows, flow.row_done);
       continue;
     }
     for (std::uint64_t row = first; row < first + rows; ++row) {
-      deliver(first, row, flow);
+      deliver(row, flow);
       if (flow.has_operands) use_operands(row + 1, flow.row_done);
     }
   }
@@ -544,7 +560,10 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   memory_.accumulator.prune_before(flow.started);
   set_up_.end(cycle());
   running_ = nullptr;
-  if (flow.has_operands) operands_of_ = nullptr;
+  if (flow.has_operands) {
+    operands_of_ = nullptr;
+    operand_bytes_ = read_dma->stats().bytes;
+  }
   started_or_ended_.notify();
 
   const std::uint64_t elapsed = cycle() - flow.started;

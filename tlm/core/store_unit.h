@@ -66,8 +66,13 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t drain = 0;  ///< from the last sums that are read to the end of the last row
     bool released = false;    ///< it is known when they are read
     Entry* entry = nullptr;
+    const hw::Chain* chain = nullptr;
     bool with_values = false;  ///< requests move values
-    bool observed = false;     ///< steps and cycles are kept for an observer of memory
+    // Of these:
+    std::uint64_t block = 0;           ///< rows that are computed at once
+    std::uint64_t computed = 0;        ///< rows of which they are known
+    std::uint64_t computed_bytes = 0;  ///< of a row's results
+    bool observed = false;             ///< steps and cycles are kept for an observer of memory
     /// Of an observer, for the rows from `row` on.
     struct Rows {
       std::uint64_t row, step;
@@ -83,7 +88,7 @@ class StoreUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
-    return write_dma->stats().bytes + read_dma->stats().bytes;
+    return write_dma->stats().bytes + operand_bytes_;
   }
   /// What the encoder needs to know of time.
   struct RowTimes {
@@ -108,17 +113,18 @@ class StoreUnit final : public ExecutionUnit {
   /// Waits until the operands of rows up to this one have been asked for, so that it is known when
   /// they arrive.
   void await_operands(std::uint64_t rows);
-  /// The first `rows` rows have been used, until `cycle`.
+  /// The first `rows` rows have been used, in cycles before `cycle`.
   void use_operands(std::uint64_t rows, std::uint64_t cycle);
-  /// Values of rows of the command, as its requests bring and take them.
-  void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
+  /// Values of the rows up to `end` of which they are not known, as requests of the command bring
+  /// and take them. The row before these leaves the chain at `row_done`.
+  void compute(Flow& flow, std::uint64_t end, std::uint64_t row_done);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
   void advance(std::uint64_t row, Flow& flow);
   /// Lets others write over the sums once they are read, if that is known.
   void release_sums(std::uint64_t row, Flow& flow);
-  void deliver(std::uint64_t first, std::uint64_t row, Flow& flow);
+  void deliver(std::uint64_t row, Flow& flow);
   /// The columns of `rows` rows that the transposer holds.
   void deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow);
   /// A row of the result, which leaves the pipeline at cycle `ready`.
@@ -157,14 +163,16 @@ class StoreUnit final : public ExecutionUnit {
     std::vector<std::uint8_t> rows;
   };
   std::vector<OperandStream> operands_;
-  std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
-  std::uint64_t operands_known_ = 0;        ///< rows of which this is known
-  std::uint64_t operands_used_ = 0, operands_used_at_ = 0;  ///< rows, and until which cycle
-  const Entry* operands_of_ = nullptr;  ///< whose operands are in the buffer, or on their way
-  Entry* running_ = nullptr;            ///< the command that has started
-  std::uint64_t started_ = 0;           ///< cycle in which the last command has
+  std::vector<std::uint64_t> operands_at_;    ///< cycle at which all of them have arrived, per row
+  std::uint64_t operands_known_ = 0;          ///< rows of which this is known
+  std::uint64_t operand_block_ = 0;           ///< rows of them that are asked for at a time
+  std::vector<std::uint64_t> operands_used_;  ///< by block of rows that have been used: cycle
+  std::uint64_t operand_bytes_ = 0;           ///< of the commands that have ended
+  const Entry* operands_of_ = nullptr;        ///< whose operands are in the buffer, or on their way
+  Entry* running_ = nullptr;                  ///< the command that has started
+  std::uint64_t started_ = 0;                 ///< cycle in which the last command has
   sc_core::sc_event operands_arrive_, operands_go_, started_or_ended_;
-  std::vector<std::uint8_t> result_;   ///< rows of the current block
+  std::vector<std::uint8_t> result_;   ///< rows of the current store
   std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
   hw::StoreSetUp set_up_;

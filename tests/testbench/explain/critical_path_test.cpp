@@ -141,7 +141,7 @@ std::uint64_t earliest(const std::vector<CommandTrace>& traces, const CommandTra
   std::uint64_t begin = std::max(unit, trace.dispatched);
   if (trace.was_blocked) {
     const CommandTrace& blocker = traces[trace.blocker];
-    begin = std::max(begin, trace.blocker_released ? blocker.released : blocker.completed);
+    begin = std::max(begin, trace.blocker_released ? blocker.operands_read : blocker.completed);
   }
   unit = trace.released;
   return begin;

@@ -150,7 +150,7 @@ TEST_F(CommandProcessorTest, AnEmptyProgramEndsAtOnce) {
 TEST_F(CommandProcessorTest, ReportsCommandsInTheOrderOfTheirCompletion) {
   CoreRig rig(machine_with(8, 16, 4));
   rig.run([&] {
-    rig.execute({load_command(196608, 4096, 4096), matmul_command({4, 4, 4}, 0, 65536, 0),
+    rig.execute({load_command(196608, 4096, 4096), matmul_command({64, 4, 4}, 0, 65536, 0),
                  move_command(4096, 131072, 1, 4)},
                 {kNoStages});
   });

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "hw/dma/chain_schedule.h"
 #include "hw/program/program_image.h"
 #include "support/network/commands.h"
 #include "support/tlm/fixed_target.h"
@@ -16,32 +18,64 @@
 #include "tlm/core/program_reader.h"
 #include "tlm/dma/request_dma.h"
 
-/// The model's reader beside the contract that the gates meet
+/// The model's reader beside the contracts that the gates meet
 /// (tests/rtl/core/command_fetch_test.cpp).
 namespace systole::tlm_model {
 namespace {
 
 class FetchScheduleTest : public test::SystemCTest {};
 
+constexpr std::size_t kStages = 3;
+
+/// Commands of which some name a chain: of no tensor operand, one, or two.
+hw::Program random_program(std::mt19937_64& random) {
+  hw::Program program;
+  hw::Stage sum = hw::default_stage(hw::StageOp::kAdd);
+  sum.operand = hw::Operand::kTensor;
+  sum.tensor = hw::DType::kS8;
+  program.chains.resize(1 + random() % 24);
+  for (hw::Chain& chain : program.chains) {
+    chain.stages.assign(random() % kStages, sum);
+    chain.out = hw::DType::kS8;
+  }
+  const std::uint64_t named = random() % 5;  // of four
+  for (std::uint64_t i = random() % 40; i > 0; --i) {
+    if (random() % 4 >= named) {
+      program.commands.push_back(test::matmul_command({1, 1, 1}, 0, 64, 0));
+      continue;
+    }
+    program.commands.push_back(test::move_command(0, 64, 1, 1));
+    hw::ChainUse& use = program.commands.back().as<hw::cmd::Result>()->chain;
+    use.chain = static_cast<std::uint16_t>(random() % program.chains.size());
+    if (program.chains[use.chain].stages.size() < 2) continue;
+    use.operands = static_cast<std::uint32_t>(program.operand_tiles.size());
+    program.operand_tiles.push_back({0, 1});
+  }
+  program.commands.emplace_back();
+  return program;
+}
+
 TEST_F(FetchScheduleTest, IsWhatTheReaderDoesOnRandomPrograms) {
   std::mt19937_64 random(12);
-  std::uint64_t late = 0;
-  for (int i = 0; i < 200; ++i) {
+  std::uint64_t late = 0, of_records = 0;
+  for (int i = 0; i < 300; ++i) {
     test::fresh_kernel();
     hw::Machine machine;
     machine.dma.request_bytes = 16U << random() % 3;
     machine.dma.slots = random() % 2 == 0 ? hw::SlotOrder::kIssue : hw::SlotOrder::kCompletion;
     machine.dma.outstanding_reads = 1 + static_cast<std::uint32_t>(random() % 16);
     machine.core.fetch_commands = 1 + static_cast<std::uint32_t>(random() % 8);
-    hw::Program program;
-    program.commands.assign(random() % 40, test::matmul_command({1, 1, 1}, 0, 64, 0));
-    program.commands.emplace_back();
+    machine.core.chain_slots = 8U << random() % 2;
+    const hw::Program program = random_program(random);
     const std::vector<std::uint8_t> image = hw::encode_program(program);
     const std::uint64_t address = 16 * (random() % 100);
-    std::vector<std::uint64_t> latencies(4096), waits(program.commands.size());
+    std::vector<std::uint64_t> latencies(4096), waits(program.commands.size()),
+        works(program.commands.size());
     const std::uint64_t slowest = 1 + random() % 60, longest = random() % 3 == 0 ? 1 : 50;
+    const std::uint64_t hardest = 1 + random() % 300;
     for (std::uint64_t& latency : latencies) latency = 1 + random() % slowest;
     for (std::uint64_t& wait : waits) wait = random() % longest;
+    for (std::uint64_t& work : works) work = 1 + random() % hardest;
 
     test::FixedTarget memory("memory", 1 << 14);
     std::copy(image.begin(), image.end(),
@@ -49,10 +83,12 @@ TEST_F(FetchScheduleTest, IsWhatTheReaderDoesOnRandomPrograms) {
     memory.latency_of = [&](std::size_t request) { return test::ns(latencies.at(request)); };
     RequestDma port("port", machine, machine.dma.outstanding_reads);
     port.socket.bind(memory.socket);
-    const sc_core::sc_event completed;
+    sc_core::sc_event completed;
+    std::uint64_t complete = 0;
     ProgramReader reader(
-        "reader", machine, port, [] { return std::uint64_t{0}; }, completed);
+        "reader", machine, port, [&complete] { return complete; }, completed);
     std::vector<std::uint64_t> arrivals;
+    std::uint64_t last_end = 0;
     const auto now = [] { return to_ps(sc_core::sc_time_stamp()) / 1000; };
     test::run_body([&] {
       sc_core::wait(sc_core::SC_ZERO_TIME);
@@ -61,6 +97,13 @@ TEST_F(FetchScheduleTest, IsWhatTheReaderDoesOnRandomPrograms) {
         const ProgramReader::Fetched fetched = reader.next();
         if (fetched.arrival > now()) sc_core::wait(test::ns(fetched.arrival - now()));
         arrivals.push_back(now());
+        // Commands complete in their order.
+        last_end = std::max(last_end, now() + works[fetched.index]);
+        sc_core::sc_spawn([&complete, &completed, left = last_end - now()] {
+          sc_core::wait(test::ns(left));
+          ++complete;
+          completed.notify();
+        });
         sc_core::wait(test::ns(wait + 1));
       }
     });
@@ -72,13 +115,23 @@ TEST_F(FetchScheduleTest, IsWhatTheReaderDoesOnRandomPrograms) {
         {[](std::uint64_t) { return true; },
          [&](const hw::ReadRequest& request) { return request.issued + latencies.at(answered++); }},
         machine.core.fetch_commands, address, static_cast<std::uint32_t>(waits.size()));
+    hw::ChainSchedule chains(hw::header_of(program), machine.core.chain_slots, kStages);
     schedule.start(0);
-    std::uint64_t out = 0;
+    std::uint64_t out = 0, completes = 0;
     for (std::uint32_t c = 0; c < waits.size(); ++c) {
+      const hw::References to = hw::references_of(program.commands[c]);
+      const hw::OperandEntries entries = hw::operand_entries(program.commands[c], program);
+      std::optional<std::uint32_t> chain, operand;
+      if (to.chain_count != 0) chain = to.chains[0];
+      if (entries.count != 0) operand = entries.first;
       const std::uint64_t arrival = schedule.arrival(c);
       late += arrival > out ? 1 : 0;
-      out = std::max(out, arrival);
+      const std::uint64_t next = std::max(out, arrival);
+      out = chains.ready(schedule, chain, operand, arrival, next);
+      of_records += out > next ? 1 : 0;
       ASSERT_EQ(arrivals[c], out) << "program " << i << " command " << c;
+      completes = std::max(completes, out + works[c]);
+      if (chain) chains.is_used(*chain, completes);
       out += waits[c] + 1;
       schedule.is_out(c, out);
     }
@@ -90,6 +143,7 @@ TEST_F(FetchScheduleTest, IsWhatTheReaderDoesOnRandomPrograms) {
     }
   }
   EXPECT_GT(late, 500U);
+  EXPECT_GT(of_records, 500U);
 }
 
 }  // namespace

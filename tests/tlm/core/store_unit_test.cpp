@@ -101,11 +101,12 @@ INSTANTIATE_TEST_SUITE_P(
 class OperandTest : public StoreUnitTest,
                     public ::testing::WithParamInterface<std::tuple<std::uint32_t, bool, int>> {};
 
-/// The unit has room for two halves of 8 rows of the operand, and asks for a half when its rows
-/// have left.
-TEST_P(OperandTest, ComesInHalvesOfEightRows) {
+/// The unit has room for 64 rows of the operand. Of more it asks for 32 at a time, two times ahead.
+TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
   const auto& [rows, serial, controller_ns] = GetParam();
-  const hw::Machine machine = even_machine(controller_ns);
+  hw::Machine machine = even_machine(controller_ns);
+  machine.postop.operand_kib = 1;
+  const std::uint32_t block = rows <= 64 ? rows : 32;
   hw::Chain chain = kResidual;
   if (serial) chain.stages.push_back(stage_of(hw::StageOp::kDivideRowSum));
   const std::uint64_t latency = latency_on(machine, kCols).read;
@@ -119,11 +120,14 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
   std::uint64_t next_issue = 0;
   const std::uint64_t begin =
       hw::kAccumulatorReadCycles + test::set_up_alone(machine, chain, kCols);
+  const std::uint64_t after = hw::kOperandCycles + hw::kAccumulatorReadCycles + cycles.fill;
   std::uint64_t pipeline = cycles.fill + begin;
   for (std::uint32_t row = 0; row < rows; ++row) {
-    const std::uint64_t issued = std::max(next_issue, row < 16 ? 0 : done[row / 8 * 8 - 9]);
+    const std::uint64_t used = row / block * block;  // before the half that it is in
+    const std::uint64_t issued =
+        std::max(next_issue, used < 2 * block ? 0 : done[used - block - 1]);
     next_issue = issued + 1;
-    pipeline = std::max(pipeline + cycles.per_row, issued + latency);
+    pipeline = std::max(pipeline + cycles.per_row, issued + latency + after);
     done.push_back(pipeline);
   }
   EXPECT_EQ(rig[0].released - rig[0].started, done.back());
@@ -134,7 +138,7 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, OperandTest,
-                         ::testing::Combine(::testing::Values(1U, 8U, 16U, 17U, 33U, 100U),
+                         ::testing::Combine(::testing::Values(1U, 16U, 64U, 65U, 96U, 200U),
                                             ::testing::Bool(), ::testing::Values(0, 40, 500)));
 
 TEST_F(StoreUnitTest, HidesTheOperandOfALongRow) {
@@ -145,7 +149,7 @@ TEST_F(StoreUnitTest, HidesTheOperandOfALongRow) {
   CoreRig rig(even_machine(100), false);
   const hw::Command move = with_tensor(move_command(0, kElsewhere, 64, kCols));
   rig.run([&] { rig.execute({move}, {chain}); });
-  // 37 cycles a row: 8 rows are longer than the latency, so only the first row is late.
+  // All rows are asked for at once, so only the first one is late.
   const hw::ChainCycles cycles = hw::chain_cycles(chain, 64, kCols, 16);
   EXPECT_LT(report_of(rig).at("stalled.memory"), latency);
   EXPECT_EQ(cycles.per_row, 37U);
@@ -232,6 +236,7 @@ TEST_P(AccumulatorWordsTest, AreOneAtLeastForEveryVectorAndAllOfTheRow) {
   EXPECT_EQ(rig[1].released, rig[0].released + words) << "when the array has left";
   EXPECT_EQ(rig[1].released - rig[1].started,
             hw::chain_cycles(kPlain, kRows, kRowCols, GetParam()).total(kRows) +
+                kRows * hw::piece_cycles(kPlain, kRowCols, GetParam(), 16) +
                 hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kRowCols) +
                 report_of(rig).at("stalled.bank_conflict"));
 }
