@@ -137,7 +137,8 @@ class StoreStream {
     const std::uint64_t words = parameter_words(chain);
     for (std::uint64_t word = 0; word < words; ++word) {
       for (std::uint64_t column = 0; column < of.n; column += params_.lanes) {
-        for (std::uint64_t at = 0; at < 4 * params_.lanes; at += beat_bytes()) {
+        const std::uint64_t bytes = 4 * std::min(params_.lanes, of.n - column);
+        for (std::uint64_t at = 0; at < bytes; at += beat_bytes()) {
           parameters_.push_back(of.parameters + 4 * (word * of.n + column) + at);
         }
       }

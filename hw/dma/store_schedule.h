@@ -77,8 +77,8 @@ struct StoreSchedule {
 ///   - the micro-code, nine words a stage, one a cycle, unless the stages hold it: it begins when
 ///     the command before has handed on its last vector;
 ///   - at the same time the parameters, stage by stage, word by word, for each vector of `lanes`
-///     columns 4 x lanes bytes in words of the scratchpad: when they may be read, and those of the
-///     command before are there. They have a second buffer.
+///     columns 4 bytes a column in words of the scratchpad: when they may be read, and those of
+///     the command before are there. They have a second buffer.
 ///   The tile of a tensor operand comes from the cycle itself on, when it may be read and the
 ///   command before has no tensor operand or has handed on its last vector; that of a second one
 ///   when the port is free.

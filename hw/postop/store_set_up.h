@@ -75,8 +75,8 @@ class StoreSetUp {
   std::uint64_t parameters_next_ = 0;  ///< when those of the next command can begin
 };
 
-/// Of a command with rows of `cols` sums through a chain. Of a vector of a parameter the
-/// scratchpad is asked for whole words.
+/// Of a command with rows of `cols` sums through a chain. For each vector of a parameter the
+/// scratchpad is asked for the words that have its columns.
 [[nodiscard]] inline StoreSetUp::Command set_up_command(
     const Chain& chain, std::uint64_t cols, std::uint64_t lanes, std::uint64_t word_bytes,
     std::uint64_t dispatched, std::uint64_t started, std::uint64_t readable) {
@@ -85,7 +85,8 @@ class StoreSetUp {
           readable,
           chain_key(chain),
           chain.stages.size(),
-          parameter_words(chain) * ceil_div(cols, lanes) * ceil_div(4 * lanes, word_bytes)};
+          parameter_words(chain) * (cols / lanes * ceil_div(4 * lanes, word_bytes) +
+                                    ceil_div(4 * (cols % lanes), word_bytes))};
 }
 
 }  // namespace systole::hw

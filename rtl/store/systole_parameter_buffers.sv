@@ -103,7 +103,7 @@ module systole_parameter_buffers #(
   assign address_o  = at_q;
   assign step       = valid_o && done_i;
   assign vector_end = 32'(part_q) == Parts - 1;
-  assign word_end   = vector_end && columns_q <= CountBits'(Lanes);
+  assign word_end   = columns_q <= CountBits'((32'(part_q) + 1) * PartLanes);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -138,7 +138,7 @@ module systole_parameter_buffers #(
       part_q      <= '0;
       columns_q   <= columns;
     end else if (step) begin
-      part_q <= vector_end ? '0 : part_q + PartBits'(1);
+      part_q <= vector_end || word_end ? '0 : part_q + PartBits'(1);
       if (!word_end) begin
         at_q      <= at_q + AddrBits'(DataBytes);
         beat_q    <= beat_q + BeatBits'(vector_end);

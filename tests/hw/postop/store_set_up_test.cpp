@@ -56,13 +56,9 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       const StoreCommand& move = moves[i];
       const Chain& chain = chains[move.chain];
       const std::uint64_t vectors = (move.n + kLanes - 1) / kLanes;
-      StoreSetUp::Command command;
-      command.started = std::max(move.started, free);
-      command.dispatched = move.dispatched;
-      command.readable = move.readable;
+      StoreSetUp::Command command = set_up_command(chain, move.n, kLanes, kLanes, move.dispatched,
+                                                   std::max(move.started, free), move.readable);
       command.chain = move.chain;
-      command.stages = chain.stages.size();
-      command.parameter_words = parameter_words(chain) * vectors * 4;
       const std::uint64_t late = set_up.late_words(command, all_left);
       const std::uint64_t first = set_up.begin(command, command.started + 1 + late);
       EXPECT_EQ(gates.times[i].released, first + move.m * vectors) << draw << ' ' << i;

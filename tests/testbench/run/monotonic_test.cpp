@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,12 +81,11 @@ const std::vector<Knob>& knobs() {
 // scheduling anomalies are real and small; longer queues prefetch more and have more of them, so
 // queue lengths are not in the list. With one initiator there are none.
 // Operators that run in turns share the memory more often: a layer of 19 tokens on `transformer`
-// gains 3.5 % by a slower CL, one on a random machine 6.3 % by fewer writes in flight. One machine,
-// of a fast bus with a long way and of DRAM with rows of 512 bytes, takes 8.4 or 9.5 thousand
-// cycles by how its streams meet: 11.7 % less with 16 reads in flight than with 32.
+// gains 3.5 % by a slower CL. One of the random machines gains about 7 % by a slower CL, a longer
+// write recovery, or a longer way of the bus.
 constexpr double kAnomalyOnPresets = 0.04;
-constexpr double kAnomalyAnywhere = 0.065, kWorstAnomaly = 0.12;
-constexpr int kMostAnomalies = 1;
+constexpr double kAnomalyAnywhere = 0.065, kWorstAnomaly = 0.075;
+constexpr std::size_t kMostMachines = 1;
 
 class MonotonicTest : public test::SystemCTest {
  protected:
@@ -147,16 +147,19 @@ TEST_F(MonotonicTest, LessIsHardlyEverFasterOnRandomMachines) {
   test::Random random(7);
   std::vector<std::pair<hw::Machine, mapper::Mapping>> fits;
   for (int i = 0; i < 15; ++i) fits.push_back(test::random_fit(random, workload.graph));
-  int anomalies = 0;
+  std::set<std::size_t> with_anomalies;
+  std::string all;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const auto& [base, mapping] = fits[i];
     for (const Knob& knob : knobs()) {
       const double worst = worst_anomaly(workload, base, mapping, knob);
       EXPECT_LE(worst, kWorstAnomaly) << "machine " << i << ", " << knob.name;
-      anomalies += worst > kAnomalyAnywhere ? 1 : 0;
+      if (worst <= kAnomalyAnywhere) continue;
+      with_anomalies.insert(i);
+      all += std::to_string(i) + ", " + knob.name + ": " + std::to_string(worst) + "\n";
     }
   }
-  EXPECT_LE(anomalies, kMostAnomalies);
+  EXPECT_LE(with_anomalies.size(), kMostMachines) << all;
 }
 
 TEST_F(MonotonicTest, LessIsHardlyEverFasterOnThePresets) {
