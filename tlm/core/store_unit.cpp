@@ -334,6 +334,7 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   }
   keep_step(flow.row_done, kMemory);
   if (flow.observed) flow.read.push_back(flow.row_done - flow.cycles.fill - 1);
+  if (flow.has_operands) use_operands(row + 1, flow.row_done);
   release_sums(row, flow);
 }
 
@@ -529,13 +530,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
     }
     if (transposed) {
       deliver_columns(first, rows, flow);
-      if (flow.has_operands) use_operands(first + rows, flow.row_done);
       continue;
     }
-    for (std::uint64_t row = first; row < first + rows; ++row) {
-      deliver(row, flow);
-      if (flow.has_operands) use_operands(row + 1, flow.row_done);
-    }
+    for (std::uint64_t row = first; row < first + rows; ++row) deliver(row, flow);
   }
   if (flow.observed) observe_uses(flow, chain);
   write_dma->synchronise();
