@@ -69,6 +69,9 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     // Header and first commands come in several rounds of requests, before any chain does.
     EXPECT_EQ(gates.run.commands.front().dispatched, layer.commands.front().model.dispatched)
         << length << " tokens";
+    EXPECT_NEAR(static_cast<double>(layer.gates), static_cast<double>(layer.model),
+                0.004 * static_cast<double>(layer.model))
+        << length << " tokens";
     add_kinds(layer, kinds);
     std::printf("%u tokens, %u heads: %zu commands, gates %llu cycles, model %llu\n", length,
                 shape.heads, layer.commands.size(), static_cast<unsigned long long>(layer.gates),
@@ -79,9 +82,11 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
         "%s: %llu commands, gates %llu cycles, model %llu\n",
         std::string(hw::name_of(opcode)).c_str(), static_cast<unsigned long long>(kind.commands),
         static_cast<unsigned long long>(kind.gates), static_cast<unsigned long long>(kind.model));
+    // What differs is said in docs/core-rtl.md.
+    EXPECT_NEAR(static_cast<double>(kind.gates), static_cast<double>(kind.model),
+                0.005 * static_cast<double>(kind.model))
+        << hw::name_of(opcode);
   }
-  // What differs is said in docs/core-rtl.md: gates are never sooner than the model's array.
-  EXPECT_GT(kinds.at(hw::Opcode::kMatmul).gates, kinds.at(hw::Opcode::kMatmul).model);
 }
 
 // Beats of eight bytes, and four banks of sums.
