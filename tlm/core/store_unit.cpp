@@ -111,7 +111,15 @@ void StoreUnit::fetch_ahead() {
   for (;;) {
     Entry* const entry = wants_operands();
     if (entry == nullptr) {
-      wait(started_or_ended_ | processor().dispatched(hw::Unit::kStore) | processor().completed());
+      // For what can change that, which is less often than all that does.
+      const Entry* const next = upcoming();
+      if (next == nullptr) {
+        wait(started_or_ended_ | processor().dispatched(hw::Unit::kStore));
+      } else if (next->is_readable()) {
+        wait(started_or_ended_);
+      } else {
+        wait(started_or_ended_ | processor().completed());
+      }
       continue;
     }
     begin_operands(*entry);
