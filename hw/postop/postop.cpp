@@ -122,7 +122,7 @@ std::uint64_t drain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t
   std::uint64_t depth = 0;
   for (const Stage& stage : chain.stages) depth += stage_latency(stage);
   if (transposes(chain)) return depth + cols;
-  // Those before them stand in the stages, and each lets them wait.
+  // As many vectors as are in the stages leave before the last one does, in pieces.
   const std::uint64_t stalls = piece_cycles(chain, cols, lanes, piece);
   const std::uint64_t vectors = ceil_div(cols, lanes);
   return depth + ceil_div(stalls * std::min(depth, rows * vectors), vectors);

@@ -1,5 +1,6 @@
 #include "hw/program/program.h"
 
+#include "base/units.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
 
@@ -129,6 +130,13 @@ WrittenRows written_rows(const cmd::Move& move, const Program& program) {
 
 WrittenRows written_rows(const cmd::Loop& loop, const Program& program) {
   return rows_after(program.chains.at(loop.chain), loop.m, loop.n);
+}
+
+std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes, bool transposed,
+                            const Machine::Postop& postop) {
+  const std::uint64_t room = postop.operand_kib * kKib;
+  if (rows * bytes <= room) return rows;
+  return transposed ? postop.lanes : room / bytes / 2;
 }
 
 std::vector<Range> ranges_of(const Command& command, const Program& program) {

@@ -384,11 +384,10 @@ struct WrittenRows {
 inline constexpr std::uint32_t kOperandRows = 16;
 /// How many rows of a command's tensor operands a pipeline asks for at a time, of `rows` rows of
 /// `bytes` bytes together: all of them if there is room, or else half of those that have room, so
-/// that one half comes while the other one is used.
-[[nodiscard]] inline std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes,
-                                                 std::uint64_t room) {
-  return rows * bytes <= room ? rows : room / bytes / 2;
-}
+/// that one half comes while the other one is used; of a chain that transposes the rows that it
+/// collects.
+[[nodiscard]] std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes, bool transposed,
+                                          const Machine::Postop& postop);
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. Chains, masks, mixes

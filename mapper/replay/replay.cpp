@@ -143,13 +143,18 @@ std::uint64_t Replay::readable_at(const ReplayWork& work) const {
   return readable;
 }
 
+std::uint64_t Replay::next_for_operands() const {
+  const Queue& queue = queues_[kStore];
+  const bool is_next = queue.phase != Phase::kIdle && queue.work(queue.ended).operands == 0;
+  return queue.ended + (is_next ? 1 : 0);
+}
+
 double Replay::operands_due() const {
   const Queue& queue = queues_[kStore];
   const bool runs = queue.phase != Phase::kIdle;
-  std::uint64_t number = queue.ended;
-  if (runs && queue.works[number & (queue.works.size() - 1)].operands == 0) ++number;
+  const std::uint64_t number = next_for_operands();
   if (number >= queue.dispatched || operands_begun_ > number) return kNever;
-  const ReplayWork& work = queue.works[number & (queue.works.size() - 1)];
+  const ReplayWork& work = queue.work(number);
   if (work.operands == 0) return kNever;
   if (runs && number == queue.ended) return static_cast<double>(queue.started);
   for (std::size_t u = 0; u < kQueues; ++u) {
@@ -168,7 +173,7 @@ double Replay::operands_due() const {
 
 double Replay::start_of(const Queue& queue) const {
   if (queue.ended == queue.dispatched) return kNever;
-  const ReplayWork& work = queue.works[queue.ended & (queue.works.size() - 1)];
+  const ReplayWork& work = queue.work(queue.ended);
   for (std::size_t u = 0; u < kQueues; ++u) {
     const Queue& other = queues_[u];
     if (work.after_completion[u] > other.ended || work.after_release[u] > other.read) return kNever;

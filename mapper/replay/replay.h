@@ -95,6 +95,9 @@ class Replay {
     [[nodiscard]] ReplayWork& work(std::uint64_t number) {
       return works[number & (works.size() - 1)];
     }
+    [[nodiscard]] const ReplayWork& work(std::uint64_t number) const {
+      return works[number & (works.size() - 1)];
+    }
     [[nodiscard]] ReplayRanges& ranges_of(std::uint64_t number) {
       return ranges[number & (ranges.size() - 1)];
     }
@@ -185,6 +188,9 @@ class Replay {
   [[nodiscard]] double operands_due() const;
   /// Begins to ask for them.
   void begin_operands(double cycle);
+  /// The command of the store unit whose tensor operands can be next to be asked for: the one in
+  /// the unit if it has some, or else the one after it.
+  [[nodiscard]] std::uint64_t next_for_operands() const;
   void fetch_operands(ReplayWork& work, double not_before, unsigned half);
   /// Rows of the store in progress have been used.
   void use_operands(ReplayWork& work);

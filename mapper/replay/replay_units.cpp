@@ -211,10 +211,8 @@ void Replay::begin_store(Queue& queue) {
 }
 
 void Replay::begin_operands(double cycle) {
-  Queue& queue = queues_[kStore];
-  const bool is_next = queue.phase != Phase::kIdle && queue.work(queue.ended).operands == 0;
-  const std::uint64_t number = queue.ended + (is_next ? 1 : 0);
-  ReplayWork& work = queue.work(number);
+  const std::uint64_t number = next_for_operands();
+  ReplayWork& work = queues_[kStore].work(number);
   operands_begun_ = number + 1;
   operands_now_ = cycle;
   if (requests_) return begin_operand_requests(work);

@@ -180,8 +180,7 @@ class Decode {
     for (unsigned i = 0; i < work_.operands; ++i) row_bytes += work_.operand[i].bytes;
     if (row_bytes != 0) {
       work_.operand_block =
-          hw::operand_block(result.m, row_bytes, machine_.postop.operand_kib * hw::kKib);
-      if (work_.operand_block < result.m && work_.transposed) work_.operand_block = lanes;
+          hw::operand_block(result.m, row_bytes, work_.transposed, machine_.postop);
     }
     work_.after_operands = hw::kOperandCycles + cycles.fill;
     work_.drain =

@@ -30,7 +30,6 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       functional_(functional),
       lanes_(machine.postop.lanes),
       piece_bytes_{hw::result_piece_bytes(machine, false), hw::result_piece_bytes(machine, true)},
-      operand_room_(machine.postop.operand_kib * hw::kKib),
       memory_(memory),
       engine_(engine),
       encoder_engine_(encoder),
@@ -155,8 +154,7 @@ void StoreUnit::begin_operands(const Entry& entry) {
   }
   std::uint64_t row_bytes = 0;
   for (const OperandStream& operand : operands_) row_bytes += operand.row_bytes;
-  operand_block_ = hw::operand_block(result.m, row_bytes, operand_room_);
-  if (operand_block_ < result.m && hw::transposes(chain)) operand_block_ = lanes_;
+  operand_block_ = hw::operand_block(result.m, row_bytes, hw::transposes(chain), machine_units_);
   operands_at_.assign(result.m, 0);
   operands_known_ = 0;
   operands_used_.clear();

@@ -152,7 +152,6 @@ class StoreUnit final : public ExecutionUnit {
   const bool functional_;
   const std::uint32_t lanes_;
   const std::array<std::uint64_t, 2> piece_bytes_;  ///< of a result: of a store, of a move
-  const std::uint64_t operand_room_;                ///< bytes
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
   hw::HeadMixEngine& encoder_engine_;
