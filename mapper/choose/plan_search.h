@@ -34,6 +34,21 @@ struct Plan {
   bool is_weighed = false;  ///< a draft for which tilings were chosen
 };
 
+/// How many ways to run a graph are looked at closely.
+struct SearchEffort {
+  /// Drafts for which tilings are chosen: of all, more that leave other tensors on chip in the way
+  /// that was best, and as many with close calls of the fusion made otherwise, and with weights
+  /// that come in ahead.
+  std::size_t chosen, siblings, others;
+  /// Of the best plans: tried with close calls made otherwise and with weights that come in ahead;
+  /// without drafts, and with other tensors on chip.
+  std::size_t refined;
+  /// A plan that takes so many times as long as the best one is not searched again in full.
+  double worth_searching;
+  std::size_t with_row_gaps;  ///< of the best plans, tried with rows in DRAM further apart
+  std::size_t finalists;      ///< of the best plans, judged request by request
+};
+
 /// What the mapper wants little of, by `mapper.objective`.
 [[nodiscard]] double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
                               const hw::Machine::Mapper& mapper);
@@ -75,9 +90,9 @@ class PlanSearch {
   void weigh_ahead();
   void search_again();
   void weigh_row_gaps();
-  /// Whether the best plans are judged by request, so that those hardly behind the best matter,
-  /// too.
-  [[nodiscard]] bool has_finals(const PlanReplay& expected) const;
+  /// Whether the best plans are judged by request if they load so little, so that those hardly
+  /// behind the best matter, too.
+  [[nodiscard]] bool has_finals(const PlanReplay& expected, std::uint64_t most_requests) const;
   void keep(Plan plan, PlanReplay expected);
   void judge_by_requests();
   [[nodiscard]] PlanReplay replay(const Plan& plan, Repeats repeats, std::uint64_t limit);
@@ -96,6 +111,7 @@ class PlanSearch {
   const bool drafts_first_;
   const bool wants_cycles_;
   bool stopped_ = false;
+  SearchEffort effort_;
   std::vector<model::Graph> graphs_;  ///< by level of fusion
   std::vector<FusedGraph> fused_;
   TilingChoice choice_;

@@ -37,8 +37,19 @@ void ReplayRequests::Reader::begin(Chunk fetched) {
   has_commands = false;
 }
 
+// While one command runs, any number of those after it may complete.
+void ReplayRequests::Reader::keep_more() {
+  const std::size_t kept = completions.size() / 2;
+  std::vector<std::uint64_t> more(2 * completions.size(), kNotKnown);
+  for (std::uint64_t n = complete - std::min(complete, kept); n < complete + kept; ++n) {
+    more[n % more.size()] = completions[n % completions.size()];
+  }
+  completions = std::move(more);
+}
+
 void ReplayRequests::completed(std::uint64_t command, std::uint64_t cycle) {
   std::vector<std::uint64_t>& known = reader.completions;
+  while (command - reader.complete >= known.size() / 2) reader.keep_more();
   const auto at = [&known](std::uint64_t n) -> std::uint64_t& { return known[n % known.size()]; };
   at(command) = cycle;
   for (std::uint64_t& n = reader.complete; at(n) != Reader::kNotKnown; ++n) {

@@ -73,6 +73,8 @@ struct ReplayRequests {
     void begin(Chunk fetched);
     /// Of the commands before this one it is known when they are there.
     void know_until(std::uint64_t command);
+    /// Makes room for completions of more commands.
+    void keep_more();
     /// Looks at the commands up to this one.
     void look_at(std::uint64_t command);
     /// The cycle with which all commands up to this one are complete, if that is known.

@@ -187,6 +187,31 @@ TEST(Replay, AFullStationHoldsUpAllThatFollow) {
   EXPECT_LT(room.dispatch(), room.operator_ends()[0]);
 }
 
+// While the load is in flight, more commands complete than all stations hold.
+TEST(Replay, AChainWaitsForASlotUntilAllThatUseItHaveCompleted) {
+  hw::Machine machine = with_ports();
+  machine.dma.outstanding_reads = 1;  // so that the load takes long
+  std::vector<hw::Command> commands{load_command(0, kApart, 1024, 64),
+                                    move_command(128 * 1024, 0, 1, 16)};
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    commands.push_back(matmul_command({1, 1, 1}, 128 * 1024, 192 * 1024, 16));
+  }
+  commands.push_back(move_command(128 * 1024, 0, 1, 16));
+  // A chain in the slot of the first one.
+  std::get<hw::cmd::Move>(commands.back().work).chain.chain =
+      static_cast<std::uint16_t>(machine.core.chain_slots);
+  hw::Program program = program_of(commands);
+  program.chains.resize(machine.core.chain_slots + 1);
+  const auto by_request = [&](std::size_t count) {
+    Replay replay(machine, Replay::Service::kRequests);
+    replay.run(program, 0, count);
+    return replay;
+  };
+  const std::uint64_t loaded = by_request(1).finish();
+  ASSERT_LT(by_request(commands.size() - 1).dispatch(), loaded);
+  EXPECT_GT(by_request(commands.size()).dispatch(), loaded);
+}
+
 TEST(Replay, OperatorEndsAreThoseOfTheirLastCommands) {
   hw::Program program =
       program_of({load_command(0, 4096, 64, 16), load_command(4096, 8192, 64, 16)});
