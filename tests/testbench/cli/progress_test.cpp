@@ -105,7 +105,8 @@ TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
 }
 
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
-  const std::string text = on_terminal({"reproduce", "survey", "--part", "analysis,products"});
+  const std::string text =
+      on_terminal({"reproduce", "survey", "--part", "analysis,products,pruning"});
   const std::vector<std::string> lines = drawn(text);
   ASSERT_GE(lines.size(), 3U);
   EXPECT_EQ(lines.back(), "");
