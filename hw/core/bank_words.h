@@ -46,6 +46,13 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
   return from;
 }
 
+/// So many cycles ahead it is known what loads write, which have the banks of the scratchpad before
+/// results that move there: no request is answered sooner.
+[[nodiscard]] inline std::uint64_t loads_known_cycles(const Machine& machine) {
+  return std::uint64_t{machine.bus.request_latency + machine.bus.response_latency} *
+         machine.core.clock_mhz / machine.bus.clock_mhz;
+}
+
 /// Cycles that weights of B stored transposed take before they can enter a weight-stationary array:
 /// the rows of a fold's columns are read into a transposer, and leave it two cycles later
 /// (hw/array/fold_stream.h).

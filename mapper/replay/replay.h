@@ -224,6 +224,7 @@ class Replay {
   void advance_row(const ReplayWork& work);
   void release_sums(const ReplayWork& work);
   void deliver_rows(ReplayWork& work);
+  void deliver_column(const ReplayWork& work);
 
   hw::Machine machine_;
   ReplayMemory memory_;

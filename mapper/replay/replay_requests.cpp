@@ -262,6 +262,7 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
 void Replay::begin_store_requests() {
   requests_->written = {};
   requests_->columns_left = 0;
+  requests_->moved.reset();
 }
 
 void Replay::begin_operand_requests(const ReplayWork& work) {
@@ -360,27 +361,37 @@ void Replay::deliver_rows(ReplayWork& work) {
       return;
     }
     const std::uint64_t at = work.local.begin + first * work.local_pitch;
-    move_row(work, at, ready);
+    r.moved = {at, at + work.local_bytes, work.row_words, ready - std::min(ready, work.row_words)};
     return;
   }
   const std::uint64_t end = next_rows(work);
   while (row_ < end) advance_row(work);
-  const std::uint64_t bytes = (end - first) * work.element;
-  if (!moves) {
-    r.columns_left = work.columns;
-    r.written.left = {work.rows.address + first * work.element, work.rows.pitch, bytes, 0, 0};
+  r.columns_left = work.columns;
+  r.columns_first = first;
+  r.columns_bytes = (end - first) * work.element;
+  if (moves) return;
+  r.written.left = {work.rows.address + first * work.element, work.rows.pitch, r.columns_bytes, 0,
+                    0};
+}
+
+// The next column of the block leaves the transposer.
+void Replay::deliver_column(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  const std::uint64_t ready = static_cast<std::uint64_t>(row_done_) + 1 - r.columns_left;
+  const std::uint64_t column = work.columns - r.columns_left;
+  --r.columns_left;
+  if (work.opcode != hw::Opcode::kMove) {
+    r.written.left.left = 1;
+    r.written.not_before = ready;
     return;
   }
   const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
-  for (std::uint64_t column = 0; column < work.columns; ++column) {
-    const std::uint64_t at = work.local.begin + column * work.local_pitch + first * work.element;
-    const std::uint64_t ready = static_cast<std::uint64_t>(row_done_) + column + 1 - work.columns;
-    const std::uint64_t words =
-        ceil_div(bytes, word) +
-        hw::reads_before_write(hw::scratchpad_code(machine_), at, at + bytes, word);
-    const std::uint64_t from = ready - std::min(ready, words);
-    written_ = std::max(written_, static_cast<double>(serve_words(at, at + bytes, words, from)));
-  }
+  const std::uint64_t at =
+      work.local.begin + column * work.local_pitch + r.columns_first * work.element;
+  const std::uint64_t end = at + r.columns_bytes;
+  const std::uint64_t words = ceil_div(r.columns_bytes, word) +
+                              hw::reads_before_write(hw::scratchpad_code(machine_), at, end, word);
+  r.moved = {at, end, words, ready - std::min(ready, words)};
 }
 
 void Replay::step_store_requests(Queue& queue, double horizon) {
@@ -388,15 +399,23 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
   ReplayRequests& r = *requests_;
   double& now = queue.time;
   for (;;) {
-    if (r.written.left.left != 0) {
+    if (r.moved) {
+      // Loads have the banks first: what they write by then has to be known.
+      const auto from = static_cast<double>(r.moved->from);
+      if (from > now + static_cast<double>(hw::loads_known_cycles(machine_))) {
+        now = from;
+        if (now >= horizon) return;
+      }
+      const ReplayRequests::Moved row = *std::exchange(r.moved, std::nullopt);
+      const std::uint64_t end = serve_words(row.begin, row.end, row.words, row.from);
+      written_ = std::max(written_, static_cast<double>(end));
+    } else if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));
       };
       if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;
     } else if (r.columns_left != 0) {
-      r.written.left.left = 1;
-      r.written.not_before = static_cast<std::uint64_t>(row_done_) + 1 - r.columns_left;
-      --r.columns_left;
+      deliver_column(work);
     } else if (row_ == work.m) {
       break;
     } else if (work.operands != 0 && r.operands_known < next_rows(work)) {

@@ -112,8 +112,15 @@ struct ReplayRequests {
   Rows loaded;
   // Of the store in progress.
   Rows written;
-  std::uint64_t columns_left = 0;  ///< of a block that leaves transposed
-  double store_since = 0;          ///< cycle from which it waits to know of its operands
+  std::uint64_t columns_left = 0;                      ///< of a block that leaves transposed
+  std::uint64_t columns_first = 0, columns_bytes = 0;  ///< row of the block; of each column
+  /// Of a move: what has left the chain for the addresses [begin, end) of the scratchpad.
+  struct Moved {
+    std::uint64_t begin, end, words;
+    std::uint64_t from;  ///< cycle of the first word if its bank is free
+  };
+  std::optional<Moved> moved;
+  double store_since = 0;  ///< cycle from which it waits to know of its operands
   // Of the operands that were asked for last: of the store in progress, or of the next one.
   bool asks_for_operands = false;    ///< now
   unsigned operand = 0;              ///< whose rows are asked for

@@ -34,6 +34,7 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       engine_(engine),
       encoder_engine_(encoder),
       encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line),
+      loads_known_(hw::loads_known_cycles(machine)),
       machine_units_(machine.postop),
       has_encoder_(machine.attention.encoder_lines != 0) {
   SC_HAS_PROCESS(StoreUnit);
@@ -375,9 +376,11 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
         (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes() +
         hw::reads_before_write(memory_.scratchpad_code, at, at + bytes,
                                memory_.scratchpad.word_bytes());
-    flow.written =
-        std::max(flow.written, memory_.scratchpad.serve(BankedSram::Client::kStore, at, at + bytes,
-                                                        words, ready - std::min(ready, words)));
+    const std::uint64_t from = ready - std::min(ready, words);
+    // Loads have the banks first: what they write by then has to be known.
+    if (from > cycle() + loads_known_) wait_cycles(from - cycle());
+    flow.written = std::max(flow.written, memory_.scratchpad.serve(BankedSram::Client::kStore, at,
+                                                                   at + bytes, words, from));
     events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
     if (flow.observed) {
       StoredUse& use = flow.writes.emplace_back();

@@ -175,6 +175,7 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
   hw::StoreSetUp set_up_;
+  const std::uint64_t loads_known_;  ///< cycles ahead, of what they write
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::vector<Step> steps_;
   std::vector<std::uint64_t> rows_left_;  ///< cycle in which each row left the chain, if recorded

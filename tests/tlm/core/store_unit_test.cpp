@@ -24,6 +24,7 @@ namespace {
 using test::CoreRig;
 using test::even_machine;
 using test::latency_on;
+using test::load_command;
 using test::matmul_command;
 using test::move_command;
 using test::store_command;
@@ -62,6 +63,27 @@ std::map<std::string, std::uint64_t> report_of(const CoreRig& rig) {
 }
 
 class StoreUnitTest : public test::SystemCTest {};
+
+// Each takes the bank in every cycle. The load has it first, though the move has started before.
+TEST_F(StoreUnitTest, AMoveWaitsForTheWordsOfALoadThatStartsAfterIt) {
+  hw::Machine machine = even_machine(20);
+  machine.scratchpad.ports = 1;
+  const hw::Command move = move_command(0, 0, 64, 4 * kCols);
+  std::uint64_t alone = 0;
+  for (const std::uint32_t words : {0U, 16U, 64U}) {
+    test::fresh_kernel();
+    CoreRig rig(machine, false);
+    std::vector<hw::Command> commands{move};
+    if (words != 0) commands.push_back(load_command(32 * 1024, kTensor, 16 * words, 1));
+    rig.run([&] { rig.execute(commands, {kPlain}); });
+    const std::uint64_t taken = rig[0].completed - rig[0].started;
+    if (words == 0) alone = taken;
+    EXPECT_EQ(taken, alone + words);
+    if (words == 0) continue;
+    EXPECT_GT(rig[1].started, rig[0].started);
+    EXPECT_LT(rig[1].completed, rig[0].completed - words);
+  }
+}
 
 using ContractCase = std::tuple<const char*, std::vector<hw::StageOp>, std::uint32_t>;
 class StoreContractTest : public StoreUnitTest,
