@@ -282,8 +282,8 @@ void PlanSearch::keep(Plan plan, PlanReplay expected) {
 }
 
 /// Copies: more plans will come, and be sorted.
-std::vector<Plan> PlanSearch::best_ways() const {
-  const std::size_t count = std::min(effort_.refined, plans_.size());
+std::vector<Plan> PlanSearch::best_ways(std::size_t most) const {
+  const std::size_t count = std::min(most, plans_.size());
   return {plans_.begin(), plans_.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
@@ -314,7 +314,7 @@ void PlanSearch::weigh_first_ways() {
     weigh(kOfSmall.chosen - effort_.chosen, any_choice);
     effort_ = kOfSmall;
   }
-  const std::vector<Plan> best = best_ways();
+  const std::vector<Plan> best = best_ways(effort_.refined);
   if (drafts_first_) {
     weigh(effort_.siblings, [&](const Plan& one) {
       return one.fused == best[0].fused && one.pipelines == best[0].pipelines;
@@ -342,7 +342,7 @@ void PlanSearch::weigh_close_calls() {
 
 /// The best ways to run it, with weights that come in while attention runs.
 void PlanSearch::weigh_ahead() {
-  for (const Plan& way : drafts_first_ ? best_ways() : std::vector<Plan>()) {
+  for (const Plan& way : drafts_first_ ? best_ways(effort_.refined) : std::vector<Plan>()) {
     if (!any_of(way.pipelines, [](const Pipeline& p) { return p.is_heads_alone(); })) continue;
     for (const std::uint32_t eighths : kAhead) {
       if (eighths <= way.residence.eighths) continue;
@@ -358,7 +358,7 @@ void PlanSearch::weigh_ahead() {
 void PlanSearch::search_again() {
   choice_.search_all(true);
   const double worth = plans_.empty() ? 0 : effort_.worth_searching * plans_.front().value;
-  for (const Plan& plan : drafts_first_ ? best_ways() : std::vector<Plan>()) {
+  for (const Plan& plan : drafts_first_ ? best_ways(effort_.refined) : std::vector<Plan>()) {
     if (plan.value > worth) continue;
     PlanReplay again = replay(plan, Repeats::kTakenOver, limit_);
     const bool is_same = std::equal(again.tilings.begin(), again.tilings.end(),
@@ -370,9 +370,8 @@ void PlanSearch::search_again() {
 
 /// The best plans with rows in DRAM further apart, and the tilings that they have.
 void PlanSearch::weigh_row_gaps() {
-  if (!drafts_first_ || !wants_cycles_ || plans_.empty()) return;
-  const auto count = static_cast<std::ptrdiff_t>(std::min(effort_.with_row_gaps, plans_.size()));
-  for (const Plan& best : std::vector<Plan>(plans_.begin(), plans_.begin() + count)) {
+  if (!drafts_first_ || !wants_cycles_) return;
+  for (const Plan& best : best_ways(effort_.with_row_gaps)) {
     for (const std::uint32_t gap : gaps_) {
       Plan plan = best;
       plan.residence.row_gap = gap;

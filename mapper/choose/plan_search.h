@@ -97,7 +97,7 @@ class PlanSearch {
   void judge_by_requests();
   [[nodiscard]] PlanReplay replay(const Plan& plan, Repeats repeats, std::uint64_t limit);
   [[nodiscard]] bool is_at_bound(const std::vector<Plan>& plans);
-  [[nodiscard]] std::vector<Plan> best_ways() const;
+  [[nodiscard]] std::vector<Plan> best_ways(std::size_t most) const;
   void sort_plans();
 
   const model::Graph& graph_;
