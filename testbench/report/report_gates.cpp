@@ -83,14 +83,21 @@ GatesComparison compare_gates(GatesRun gates, const SimulationResult& model) {
     throw std::logic_error("gates and model ran different programs");
   }
   GatesComparison comparison;
+  std::uint64_t array_read = 0;  // by the matmuls so far
   for (std::size_t i = 0; i < gates.commands.size(); ++i) {
     const CoreCommandTimes& of_gates = gates.commands[i];
     const tlm_model::CommandTrace& of_model = model.traces[i];
     const std::uint64_t begin = model.started;
+    std::uint64_t begun = of_gates.started;
+    if (of_model.opcode == hw::Opcode::kMatmul) {
+      begun = std::max(begun, array_read);
+      array_read = of_gates.released;
+    }
     comparison.commands.push_back(
         {of_model.opcode,
-         {of_gates.dispatched, of_gates.started, of_gates.completed},
-         {of_model.dispatched - begin, of_model.started - begin, of_model.completed - begin}});
+         {of_gates.dispatched, of_gates.started, of_gates.completed, begun},
+         {of_model.dispatched - begin, of_model.started - begin, of_model.completed - begin,
+          of_model.started - begin}});
     comparison.gates = std::max(comparison.gates, of_gates.completed);
     comparison.model = std::max(comparison.model, of_model.completed - begin);
   }

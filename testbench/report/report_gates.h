@@ -18,13 +18,16 @@ namespace systole::testbench {
 struct GatesCommand {
   struct Times {
     std::uint64_t dispatched = 0, started = 0, completed = 0;
-    [[nodiscard]] std::uint64_t taken() const { return completed - started; }
+    /// A matmul starts in gates while the one before it still reads: cycle from which on it has the
+    /// array, as it starts in the model. Else `started`.
+    std::uint64_t begun = 0;
+    [[nodiscard]] std::uint64_t taken() const { return completed - begun; }
   };
   hw::Opcode opcode = hw::Opcode::kEnd;
   Times gates, model;
 };
 
-/// Commands of a kind, from their start to their end.
+/// Commands of a kind, from their begin to their end.
 struct GatesKind {
   std::uint64_t commands = 0, gates = 0, model = 0;
   std::size_t worst = 0;  ///< the command for which the gates took the most cycles more
