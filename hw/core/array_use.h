@@ -4,64 +4,77 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
-#include "hw/core/bank_words.h"
-#include "hw/machine/machine.h"
-#include "hw/program/program.h"
-
+/// Words that the array has read from each bank of the scratchpad, over its last runs of equal
+/// reads.
 namespace systole::hw {
 
-/// What the last matmuls read of each bank of the scratchpad, spread evenly over their cycles: what
-/// they leave to reads that come after all others', as those of parameters ahead of their command.
 class ArrayUse {
- public:
-  explicit ArrayUse(const Machine& machine)
-      : array_(machine.array),
-        bank_bytes_(machine.scratchpad.bank_bytes()),
-        banks_(machine.scratchpad.banks),
-        ports_(machine.scratchpad.ports) {}
-
-  /// A matmul that is in the array in the cycles [from, to).
-  void add(const cmd::Matmul& matmul, std::uint64_t from, std::uint64_t to) {
-    const ArrayReads reads = matmul_reads(array_, matmul);
-    const auto add_tile = [&](const LocalTile& tile, const StoredShape& shape,
-                              std::uint64_t words) {
-      const std::uint64_t end =
-          tile.address + (shape.rows - 1) * std::uint64_t{tile.pitch} + shape.cols;
-      for_each_bank(bank_bytes_, tile.address, std::min(end, banks_ * bank_bytes_), words,
-                    [&](std::size_t bank, std::uint64_t share) {
-                      if (share != 0) uses_[count_++ % kKept] = {bank, from, to, share};
-                    });
-    };
-    add_tile(matmul.a, a_shape(matmul), reads.a);
-    add_tile(matmul.b, b_shape(matmul), reads.b);
+  static std::uint32_t at_most(std::uint64_t value) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
   }
 
-  /// Words that the bank of an address has left in the cycles [from, to).
-  [[nodiscard]] std::uint64_t left(std::uint64_t address, std::uint64_t from,
-                                   std::uint64_t to) const {
-    if (from >= to) return 0;
-    const std::uint64_t bank = address / bank_bytes_;
-    std::uint64_t taken = 0;
-    for (std::size_t i = 0; i < std::min(count_, kKept); ++i) {
-      const Use& use = uses_[i];
-      const std::uint64_t begin = std::max(from, use.from), end = std::min(to, use.to);
-      if (use.bank == bank && begin < end) {
-        taken += use.words * (end - begin) / (use.to - use.from);
+ public:
+  /// Words of banks that share them evenly.
+  struct Words {
+    Words() = default;
+    Words(std::uint64_t first, std::uint64_t last, std::uint64_t words)
+        : first_bank(static_cast<std::uint16_t>(first)),
+          last_bank(static_cast<std::uint16_t>(last)),
+          count(at_most(words)) {}
+    std::uint16_t first_bank = 0, last_bank = 0;
+    std::uint32_t count = 0;
+  };
+  /// In the cycles [begin, end), later than all so far, of both operands in each `period` cycles,
+  /// from its first cycle on.
+  void add(std::uint64_t begin, std::uint64_t end, std::uint64_t period, const Words& a,
+           const Words& b) {
+    if (begin >= end || (a.count == 0 && b.count == 0)) return;
+    uses_[count_++ % kKept] = {begin, end, at_most(period), a, b};
+  }
+  /// Forgets what was added of the cycles from `cycle` on.
+  void cut(std::uint64_t cycle) {
+    for (; count_ != 0; --count_) {
+      Use& last = uses_[(count_ - 1) % kKept];
+      last.end = std::min(last.end, cycle);
+      if (last.begin < last.end) return;
+    }
+  }
+
+  /// Words that were read of a bank in the cycles [from, to).
+  [[nodiscard]] std::uint64_t words(std::uint64_t bank, std::uint64_t from,
+                                    std::uint64_t to) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = count_; i + kKept > count_ && i != 0; --i) {
+      const Use& use = uses_[(i - 1) % kKept];
+      if (use.end <= from) break;
+      const std::uint64_t begin = std::max(from, use.begin), end = std::min(to, use.end);
+      if (begin >= end) continue;
+      for (const Words& words : {use.a, use.b}) {
+        if (bank < words.first_bank || bank > words.last_bank) continue;
+        const std::uint64_t banks = words.last_bank - words.first_bank + 1;
+        sum += (use.before(end, words.count) - use.before(begin, words.count)) / banks;
       }
     }
-    const std::uint64_t all = (to - from) * ports_;
-    return all - std::min(all, taken);
+    return sum;
   }
 
  private:
-  static constexpr std::size_t kKept = 32;
+  static constexpr std::size_t kKept = 64;
   struct Use {
-    std::uint64_t bank = 0, from = 0, to = 0, words = 0;
+    std::uint64_t begin = 0, end = 0;
+    std::uint32_t period = 1;
+    Words a, b;
+
+    /// Words before a cycle, of `count` in each period.
+    [[nodiscard]] std::uint64_t before(std::uint64_t cycle, std::uint64_t count) const {
+      const std::uint64_t since = cycle - begin;
+      return since / period * count + std::min(since % period, count);
+    }
   };
 
-  Machine::Array array_;
-  std::uint64_t bank_bytes_, banks_, ports_;
   std::array<Use, kKept> uses_;
   std::size_t count_ = 0;
 };

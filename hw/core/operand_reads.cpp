@@ -54,6 +54,16 @@ class OperandReads::Tiles {
   }
 
   [[nodiscard]] std::uint32_t times() const { return std::max(a_times_, b_times_); }
+  /// Words of a whole fold.
+  [[nodiscard]] std::uint64_t a_words() const {
+    return (stationary_weights_ ? matmul_.m : steps_) * std::uint64_t{a_times_};
+  }
+  [[nodiscard]] std::uint64_t b_words() const {
+    if (!stationary_weights_) return steps_ * std::uint64_t{b_times_};
+    return std::min(is_transposed() ? std::min<std::uint64_t>(cols_, matmul_.n) : rows_,
+                    is_transposed() ? cols_ : steps_) *
+           std::uint64_t{b_times_};
+  }
 
   /// What is read of A from the begin of a fold on.
   void read_a(std::uint64_t fold, std::vector<Reads>& reads) const {
@@ -184,10 +194,10 @@ OperandReads::OperandReads(const Machine::Array& array, std::uint64_t banks,
   };
   const auto [a_first, a_last] = banks_of(matmul.a, a_shape(matmul));
   const auto [b_first, b_last] = banks_of(matmul.b, b_shape(matmul));
-  first_bank_ = std::min(a_first, b_first);
-  last_bank_ = std::max(a_last, b_last);
-  is_plain_ = (a_last < b_first || b_last < a_first) &&
-              Tiles(array_, matmul_, bank_bytes_).times() <= ports_;
+  const Tiles tiles(array_, matmul_, bank_bytes_);
+  a_of_fold_ = {a_first, a_last, tiles.a_words()};
+  b_of_fold_ = {b_first, b_last, tiles.b_words()};
+  is_plain_ = (a_last < b_first || b_last < a_first) && tiles.times() <= ports_;
 }
 
 OperandReads::OperandReads(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at)
@@ -199,15 +209,14 @@ OperandReads::OperandReads(const Machine& machine, const cmd::Matmul& matmul, st
 }
 
 OperandReads::OperandReads(const OperandReads& before, const cmd::Matmul& matmul,
-                           std::uint64_t ready, const BankService& banks, std::uint64_t at)
+                           std::uint64_t ready, const BankService& banks)
     : OperandReads(before.array_, before.banks_, before.bank_bytes_, before.ports_, matmul, true,
-                   at) {
+                   before.last_fold_) {
   Tiles(array_, before.matmul_, bank_bytes_).read_a(before.folds_ - 1, a_);
   std::uint64_t streamed = 0;
   for (const Reads& reads : a_) streamed += reads.count;
   if (streamed < before.last_interval_) a_.push_back({before.last_interval_ - streamed, {}, 1});
   // They come in from the begin of the last fold on, at the earliest.
-  at_ = before.last_fold_;
   std::size_t first = 0;
   while (first < a_.size() && at_ < ready) {
     const BankService::Passed passed =
@@ -218,16 +227,16 @@ OperandReads::OperandReads(const OperandReads& before, const cmd::Matmul& matmul
     ++first;
   }
   a_.erase(a_.begin(), a_.begin() + static_cast<std::ptrdiff_t>(first));
-  if (a_.empty()) at_ = at;
-  std::uint64_t beside = 0;
-  for (const Reads& reads : a_) beside += reads.count;
-  const std::uint64_t needed = array_.rows + transposer_cycles(array_, matmul);
-  exposed_ = needed - std::min(needed, beside);
+  // What a step reads is fixed when it begins, so weights do not join one that waits for its bank.
+  const bool waits = !a_.empty() && at_ < ready;
+  if (a_.empty()) at_ = std::max(at_, ready);
+  for (const Reads& reads : a_) beside_ += reads.count;
+  const std::uint64_t needed = array_.rows + transposer_cycles(array_, matmul) + (waits ? 1 : 0);
+  exposed_ = needed - std::min(needed, beside_);
   Tiles(array_, matmul_, bank_bytes_).read_first_b(b_);
+  if (waits) b_.insert(b_.begin(), {1, std::nullopt, 1});
   merge(a_, b_, runs_);
-  left_ += beside + exposed_;
-  // As far as they have come by now.
-  (void)advance(banks, at);
+  left_ += beside_ + exposed_;
 }
 
 void OperandReads::merge(const std::vector<Reads>& a, const std::vector<Reads>& b,
@@ -280,38 +289,63 @@ void OperandReads::find_runs() {
   if (length != 0) runs_.push_back({length, {}});
 }
 
-void OperandReads::skip(const BankService& banks, std::uint64_t until) {
+void OperandReads::skip(const BankService& banks, std::uint64_t until, ArrayUse* use) {
   if (!is_plain_ || at_ >= until) return;
-  const std::uint64_t free = std::min(until, banks.next_use(first_bank_, last_bank_, at_)) - at_;
+  const std::uint64_t first = std::min(a_of_fold_.first_bank, b_of_fold_.first_bank);
+  const std::uint64_t last = std::max(a_of_fold_.last_bank, b_of_fold_.last_bank);
+  const std::uint64_t free = std::min(until, banks.next_use(first, last, at_)) - at_;
   if (free >= left_) {
+    const std::uint64_t begun = at_;
     at_ += left_;
     left_ = 0;
+    fold_ = folds_;
     last_fold_ = at_ - std::min(at_, last_interval_);
+    if (use == nullptr) return;
+    // Beside the last stationary weights none of its own follow.
+    const bool weights = array_.dataflow == Dataflow::kWeightStationary;
+    use->add(begun, last_fold_, interval_, a_of_fold_, b_of_fold_);
+    use->add(std::max(begun, last_fold_), at_, last_interval_, a_of_fold_,
+             weights ? ArrayUse::Words{} : b_of_fold_);
     return;
   }
   const std::uint64_t folds = std::min(free / interval_, folds_ - fold_);
+  if (use != nullptr) use->add(at_, at_ + folds * interval_, interval_, a_of_fold_, b_of_fold_);
   fold_ += folds;
   at_ += folds * interval_;
   left_ -= folds * interval_;
 }
 
-std::uint64_t OperandReads::advance(const BankService& banks, std::uint64_t until) {
-  while (left_ != 0) {
+void OperandReads::add_use(const BankStep& step, const BankService::Passed& passed,
+                           ArrayUse& use) const {
+  const auto words = [&](const std::optional<BankAccess>& access, std::uint8_t times) {
+    if (!access) return ArrayUse::Words{};
+    return ArrayUse::Words{access->bank, access->bank + (access->crosses ? 1U : 0U),
+                           passed.steps * times * (access->crosses ? 2 : 1)};
+  };
+  use.add(at_, passed.end, passed.end - at_, words(step.first, step.first_times),
+          words(step.second, step.second_times));
+}
+
+std::uint64_t OperandReads::advance(const BankService& banks, std::uint64_t until,
+                                    std::uint64_t after, ArrayUse* use) {
+  while (left_ > after) {
     if (run_ == runs_.size()) {
-      skip(banks, until);
+      skip(banks, until, use);
       if (left_ == 0) break;
       find_runs();
       continue;
     }
     Run& run = runs_[run_];
     const BankService::Passed passed = banks.pass(at_, run.step, run.count, until);
+    if (use != nullptr) add_use(run.step, passed, *use);
     at_ = passed.end;
     left_ -= passed.steps;
+    beside_ -= std::min(beside_, passed.steps);
     run.count -= passed.steps;
     if (run.count != 0) break;
     ++run_;
   }
-  return left_ == 0 ? at_ : std::max(at_ + left_, until + 1);
+  return left_ <= after ? at_ : std::max(at_ + (left_ - after), until + 1);
 }
 
 std::optional<std::size_t> OperandReads::bank() const {

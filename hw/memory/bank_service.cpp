@@ -57,6 +57,14 @@ std::uint64_t BankService::Busy::free_from(std::uint64_t at) const {
 
 std::uint64_t BankService::Busy::next(std::uint64_t at) const { return cursor(at).next(at); }
 
+std::uint64_t BankService::Busy::used(std::uint64_t from, std::uint64_t to) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = after(from); i < intervals_.size() && intervals_[i].begin < to; ++i) {
+    sum += std::min(intervals_[i].end, to) - std::max(intervals_[i].begin, from);
+  }
+  return sum;
+}
+
 void BankService::Busy::add(std::uint64_t begin, std::uint64_t end) {
   const std::size_t use = after(begin);
   const bool joins_next = use < intervals_.size() && intervals_[use].begin == end;
@@ -86,6 +94,12 @@ std::uint32_t BankService::Bank::used(std::uint64_t at) const {
   std::uint32_t used = 0;
   while (used < ports_.size() && ports_[used].free_from(at) != at) ++used;
   return used;
+}
+
+std::uint64_t BankService::Bank::used(std::uint64_t from, std::uint64_t to) const {
+  std::uint64_t sum = 0;
+  for (const Busy& port : ports_) sum += port.used(from, to);
+  return sum;
 }
 
 void BankService::Bank::add(std::uint64_t begin, std::uint64_t end, std::size_t port) {
@@ -342,6 +356,10 @@ std::uint64_t BankService::next_use(std::size_t first_bank, std::size_t last_ban
     next = std::min(next, banks_.at(bank).next(at, 1));
   }
   return next;
+}
+
+std::uint64_t BankService::used(std::size_t bank, std::uint64_t from, std::uint64_t to) const {
+  return banks_.at(bank).used(from, to);
 }
 
 void BankService::prune_before(std::uint64_t cycle) {

@@ -61,6 +61,10 @@ class BankService {
   [[nodiscard]] std::uint64_t next_use(std::size_t first_bank, std::size_t last_bank,
                                        std::uint64_t at) const;
 
+  [[nodiscard]] std::uint32_t ports() const noexcept { return ports_; }
+  /// Accesses that a bank serves in the cycles [from, to), of which none has been pruned.
+  [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+
   /// Whether the banks of an access are free in cycle `at`.
   [[nodiscard]] bool is_free(std::uint64_t at, const BankAccess& access) const;
   /// The same; the access is served then.
@@ -80,6 +84,8 @@ class BankService {
     /// The same for cycles of which each is asked for after the ones before it.
     class Cursor;
     [[nodiscard]] Cursor cursor(std::uint64_t at) const;
+    /// How many of the cycles [from, to) it is in use.
+    [[nodiscard]] std::uint64_t used(std::uint64_t from, std::uint64_t to) const;
     /// In use from `begin` to before `end`, where it was free.
     void add(std::uint64_t begin, std::uint64_t end);
     void prune_before(std::uint64_t cycle);
@@ -108,6 +114,7 @@ class BankService {
       return ports_[count - 1].next(at);
     }
     [[nodiscard]] std::uint32_t used(std::uint64_t at) const;
+    [[nodiscard]] std::uint64_t used(std::uint64_t from, std::uint64_t to) const;
     /// Of the cycles in which no port is free.
     [[nodiscard]] Busy::Cursor cursor(std::uint64_t at) const;
     /// A port more from `begin` to before `end`, where one is free.

@@ -82,8 +82,7 @@ Replay::Replay(const hw::Machine& machine, Service service)
       accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},
-      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)),
-      array_use_(machine) {
+      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {
   if (service == Service::kRequests) requests_.emplace(machine);
 }
 
@@ -171,13 +170,18 @@ double Replay::operands_due() const {
   return static_cast<double>(due);
 }
 
+bool Replay::knows_ready(const ReplayWork& work) const {
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    const Queue& other = queues_[u];
+    if (work.after_completion[u] > other.ended || work.after_release[u] > other.read) return false;
+  }
+  return true;
+}
+
 double Replay::start_of(const Queue& queue) const {
   if (queue.ended == queue.dispatched) return kNever;
   const ReplayWork& work = queue.work(queue.ended);
-  for (std::size_t u = 0; u < kQueues; ++u) {
-    const Queue& other = queues_[u];
-    if (work.after_completion[u] > other.ended || work.after_release[u] > other.read) return kNever;
-  }
+  if (!knows_ready(work)) return kNever;
   return static_cast<double>(std::max(queue.free, ready_of(work)));
 }
 
@@ -205,9 +209,15 @@ bool Replay::step() {
   const double operands = asks ? operands_now_ : operands_due();
   double reads = kNever;
   if (requests_ && requests_->reader.is_active) reads = requests_->reader.time;
+  const double leaves = leaving_.empty() ? kNever : static_cast<double>(leaving_.front().left);
+  if (leaves <= std::min({earliest, operands, reads}) && leaves < kNever) {
+    if (leaves >= fetch_due_) return false;
+    leave_array();
+    return true;
+  }
   if (reads <= std::min(earliest, operands) && reads < kNever) {
     if (reads >= fetch_due_) return false;
-    step_reader(std::min({earliest, operands, fetch_due_}));
+    step_reader(std::min({earliest, operands, leaves, fetch_due_}));
     return true;
   }
   // Of ports that issue at the same time theirs is the last, but the store in progress needs them.
@@ -216,10 +226,10 @@ bool Replay::step() {
   if (operands < earliest || (operands == earliest && needed)) {
     if (operands >= fetch_due_) return false;
     if (!asks) begin_operands(operands);
-    if (requests_) step_operand_requests(std::min({earliest, reads, fetch_due_}));
+    if (requests_) step_operand_requests(std::min({earliest, reads, leaves, fetch_due_}));
     return true;
   }
-  horizon = std::min({horizon, reads, operands});
+  horizon = std::min({horizon, reads, operands, leaves});
   if (unit == kQueues || earliest >= std::min(fetch_due_, kNever)) return false;
   if (requests_) requests_->memory.retire(static_cast<std::uint64_t>(earliest));
   act(unit, horizon);
@@ -316,7 +326,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
 // The loops of a call take their time together, with its first command.
 bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
   for (const Queue& queue : queues_) {
-    if (queue.ended != queue.dispatched) return false;
+    if (queue.ended - queue.leaving != queue.dispatched) return false;
   }
   dispatch_ = std::max(dispatch_, last_end_);
   const hw::Command& command = program.commands[index];
@@ -329,7 +339,7 @@ bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
 
 bool Replay::dispatch_host(const hw::Command& command, const hw::Program& program) {
   for (const Queue& queue : queues_) {
-    if (queue.ended != queue.dispatched) return false;
+    if (queue.ended - queue.leaving != queue.dispatched) return false;
   }
   dispatch_ = std::max(dispatch_, last_end_);
   ReplayWork work;
@@ -352,7 +362,7 @@ bool Replay::issue(const hw::Command& command) {
   std::uint64_t after = dispatch_;
   for (std::size_t u = 0; u < kQueues; ++u) {
     const Queue& queue = queues_[u];
-    if (call && queue.ended != queue.dispatched) return false;
+    if (call && queue.ended - queue.leaving != queue.dispatched) return false;
     if (call) after = std::max(after, last_end_);
     // Loops that a loop unroller has in flight: two. A unit takes its next command when it is free,
     // and waits with it for hazards.
@@ -378,7 +388,8 @@ void Replay::find_hazards(std::size_t unit) {
       continue;
     }
     // The oldest ones that had completed before are no matter any more.
-    while (queue.gone < queue.ended && queue.completion(queue.gone) <= work.dispatched)
+    while (queue.gone + queue.leaving < queue.ended &&
+           queue.completion(queue.gone) <= work.dispatched)
       ++queue.gone;
     const std::uint64_t kept = queue.ranges.size();
     const std::uint64_t oldest =
@@ -412,16 +423,21 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
                          std::uint64_t free) {
   release_command(queue, released);
   queue.completed[queue.ended & (queue.completed.size() - 1)] = completed;
-  queue.completing.push_back(completed);
-  if (requests_) requests_->completed(queue.work(queue.ended).number, completed);
-  std::uint64_t& end = ends_[queue.work(queue.ended).op];
-  end = std::max(end, completed);
-  last_end_ = std::max(last_end_, completed);
   ++queue.ended;
+  if (queue.leaving == 0) complete_command(queue, queue.ended - 1);
   queue.free = free;
   queue.take();
   queue.phase = Phase::kIdle;
   queue.is_due = false;
+}
+
+void Replay::complete_command(Queue& queue, std::uint64_t number) {
+  const ReplayWork& work = queue.work(number);
+  const std::uint64_t completed = queue.completion(number);
+  queue.completing.push_back(completed);
+  if (requests_) requests_->completed(work.number, completed);
+  ends_[work.op] = std::max(ends_[work.op], completed);
+  last_end_ = std::max(last_end_, completed);
 }
 
 void Replay::act(std::size_t unit, double horizon) {

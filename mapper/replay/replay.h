@@ -7,9 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "hw/core/array_use.h"
 #include "hw/core/bank_words.h"
-#include "hw/core/operand_reads.h"
+#include "hw/core/operand_stream.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
@@ -115,7 +114,7 @@ class Replay {
     void take();
     /// In the reservation station.
     [[nodiscard]] std::uint64_t places_taken() const {
-      return dispatched - ended + completing.size();
+      return dispatched - ended + leaving + completing.size();
     }
     std::uint32_t capacity;
     std::vector<ReplayWork> works;
@@ -124,6 +123,7 @@ class Replay {
     std::vector<std::uint64_t> completing;  ///< cycles: ended commands that still have a place
     std::uint64_t dispatched = 0;           ///< commands
     std::uint64_t ended = 0;                ///< commands whose completion is known
+    std::uint64_t leaving = 0;              ///< of these, the youngest ones that may end later
     std::uint64_t read = 0;                 ///< commands of which it is known when they have read
     std::uint64_t gone = 0;                 ///< commands that had completed at the last dispatch
     std::uint64_t free = 0;                 ///< cycle in which the unit can take its next command
@@ -131,6 +131,13 @@ class Replay {
     Phase phase = Phase::kIdle;
     bool is_due = false;  ///< an idle unit knows when it takes its next command up
     double time = 0;      ///< of its next action, unless it is idle and not due
+  };
+
+  /// A matmul that has left the array's inputs.
+  struct Leaving {
+    std::uint64_t ended = 0;  ///< hw::OperandStream::end()
+    std::uint64_t left = 0;   ///< cycle in which its sums have left the array, as far as is known
+    std::uint64_t after = 0;  ///< cycles from then to its completion
   };
 
   [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index);
@@ -146,6 +153,7 @@ class Replay {
   void fetch(std::size_t commands);
   /// Cycle in which the unit takes its next command up, kNever if that is not known yet.
   [[nodiscard]] double start_of(const Queue& queue) const;
+  [[nodiscard]] bool knows_ready(const ReplayWork& work) const;
   [[nodiscard]] std::uint64_t ready_of(const ReplayWork& work) const;
   /// Cycle from which a command of the store unit may fetch what it reads of scratchpad and DRAM.
   [[nodiscard]] std::uint64_t readable_at(const ReplayWork& work) const;
@@ -155,6 +163,8 @@ class Replay {
   /// It is over. `released`: see release_command(), if that is not known yet.
   void end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
                    std::uint64_t free);
+  /// Its completion is final.
+  void complete_command(Queue& queue, std::uint64_t number);
   /// The unit that acts first does so. False if none can.
   bool step();
 
@@ -178,6 +188,9 @@ class Replay {
   }
   void begin_matmul(Queue& queue);
   void end_matmul(Queue& queue);
+  std::uint64_t advance_reads(std::uint64_t now);
+  /// The sums of the oldest matmul have left the array, unless it has stood still meanwhile.
+  void leave_array();
   void begin_store(Queue& queue);
   void step_store(Queue& queue, double horizon);
   void store_rows(Queue& queue, ReplayWork& work);
@@ -248,15 +261,13 @@ class Replay {
   std::uint64_t last_end_ = 0;
   std::uint32_t loop_ = 0;
   std::array<std::array<std::uint64_t, kQueues>, 2> loop_commands_{};  ///< last of each loop
-  /// Cycle at which the last matmul left the array; the highest number before the first.
-  std::uint64_t array_free_ = ~std::uint64_t{0};
-  hw::OperandReads reads_;  ///< of the matmul in progress, or of the last one
+  hw::OperandStream reads_;
+  std::vector<Leaving> leaving_;  ///< oldest first
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load
   double expander_free_ = 0;  ///< when it has taken all so far
   hw::StoreSetUp set_up_;
-  hw::ArrayUse array_use_;
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;
   std::uint64_t row_ = 0;

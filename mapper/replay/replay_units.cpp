@@ -144,48 +144,76 @@ void Replay::begin_matmul(Queue& queue) {
   queue.phase = Phase::kRows;
   if (work.opcode == hw::Opcode::kAttention) {
     queue.time = static_cast<double>(queue.started + work.duration);
-    work.latency = work.duration;
     return;
   }
   const std::uint64_t started = queue.started;
-  const hw::Machine::Array& array = machine_.array;
   // As tlm/core/array_unit.cpp has it.
-  const bool continues = array.overlap != hw::ArrayOverlap::kNone &&
-                         array.dataflow == hw::Dataflow::kWeightStationary &&
-                         array_free_ == started;
-  const std::uint64_t ready = std::min(started, ready_of(work));
-  reads_ = continues ? hw::OperandReads(reads_, work.product, ready, scratchpad_, started)
-                     : hw::OperandReads(machine_, work.product, started);
+  reads_.begin(machine_, work.product, started, ready_of(work), scratchpad_);
   const std::uint64_t exposed = reads_.exposed();
-  const std::uint64_t saved = continues ? work.preload : 0;
+  const std::uint64_t saved = reads_.continues() ? work.preload : 0;
   work.interval = work.cycles.interval - saved + exposed;
-  array_use_.add(work.product, started, started + work.interval);
   work.sums.from = started;
   work.sums.to = started + work.interval;
   accumulator_.record(work.sums);
-  work.latency = work.cycles.latency - saved + hw::kMatmulRegisterCycles +
-                 hw::kAccumulatorWriteCycles + exposed;
+  work.moves = work.cycles.latency - work.cycles.interval;
   queue.time = static_cast<double>(started + work.interval);
+}
+
+std::uint64_t Replay::advance_reads(std::uint64_t now) {
+  const std::uint64_t end = reads_.advance(scratchpad_, now);
+  if (!reads_.takes_next()) return end;
+  const Queue& queue = queues_[kCompute];
+  if (queue.ended + 1 >= queue.dispatched) return end;
+  const ReplayWork& next = queue.work(queue.ended + 1);
+  if (next.opcode != hw::Opcode::kMatmul || !knows_ready(next)) return end;
+  const std::uint64_t ready = ready_of(next);
+  if (ready > now) return end;
+  reads_.take_next(next.product, ready, scratchpad_);
+  return reads_.advance(scratchpad_, now);
 }
 
 void Replay::end_matmul(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto now = static_cast<std::uint64_t>(queue.time);
-  std::uint64_t stalled = 0;
-  if (work.opcode == hw::Opcode::kMatmul) {
-    const std::uint64_t unhindered = queue.started + work.interval;
-    const std::uint64_t sums_end =
-        unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
-    const std::uint64_t end = std::max(reads_.advance(scratchpad_, now), sums_end);
-    if (end > now) {
-      queue.time = static_cast<double>(end);
-      return;
-    }
-    stalled = now - unhindered;
-    scratchpad_.prune_before(queue.started);
-    array_free_ = now;
+  if (work.opcode != hw::Opcode::kMatmul) {
+    while (!leaving_.empty()) leave_array();
+    end_command(queue, now, now, now);
+    return;
   }
-  end_command(queue, now, queue.started + work.latency + stalled, now);
+  const std::uint64_t unhindered = queue.started + work.interval;
+  const std::uint64_t sums_end =
+      unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
+  const std::uint64_t end = std::max(advance_reads(now), sums_end);
+  if (end > now) {
+    queue.time = static_cast<double>(end);
+    return;
+  }
+  scratchpad_.prune_before(queue.started - std::min(queue.started, hw::kKeptBankCycles));
+  Leaving& last = leaving_.emplace_back();
+  last.ended = reads_.end(now, work.moves);
+  last.left = now + work.moves;
+  last.after = hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + work.read_delay;
+  ++queue.leaving;
+  end_command(queue, now, last.left + last.after, now);
+}
+
+void Replay::leave_array() {
+  Queue& queue = queues_[kCompute];
+  const std::uint64_t now = leaving_.front().left;
+  (void)advance_reads(now);
+  std::uint64_t number = queue.ended - queue.leaving;
+  if (reads_.leaves(leaving_.front().ended, now) == now) {
+    leaving_.erase(leaving_.begin());
+    --queue.leaving;
+    complete_command(queue, number);
+    return;
+  }
+  for (Leaving& each : leaving_) {
+    each.left = reads_.leaves(each.ended, now);
+    queue.completed[number++ & (queue.completed.size() - 1)] = each.left + each.after;
+  }
+  // What waits for them may begin later.
+  for (Queue& waiting : queues_) waiting.is_due = waiting.is_due && waiting.phase != Phase::kIdle;
 }
 
 void Replay::begin_store(Queue& queue) {
@@ -195,8 +223,9 @@ void Replay::begin_store(Queue& queue) {
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
   work.set_up.readable = readable_at(work);
+  (void)advance_reads(queue.started);
   const auto left = [&](std::uint64_t from, std::uint64_t to) {
-    return array_use_.left(parameters.begin, from, to);
+    return reads_.words_left(scratchpad_, parameters.begin / bank_bytes_, from, to);
   };
   const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {
     return serve_words(parameters.begin, parameters.end, late, queue.started + 1);

@@ -64,8 +64,8 @@ class Decode {
   void operator()(const hw::cmd::Matmul& mm) {
     work_.cycles = product_cycles(mm, machine_);
     // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
-    work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
-                                                  hw::accumulator_code(machine_));
+    work_.read_delay = hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
+                                             hw::accumulator_code(machine_));
     work_.preload = preload_of(mm, machine_);
     work_.product = mm;
     const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);

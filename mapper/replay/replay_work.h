@@ -82,11 +82,12 @@ struct ReplayWork {
   std::uint64_t lead = 0;  ///< of its fill, serial units that work during the set-up
   // Matmuls.
   hw::cmd::Matmul product;
-  hw::ArrayCycles cycles;      ///< without weights that have arrived before
-  std::uint64_t preload = 0;   ///< of these, what such weights save
-  std::uint64_t latency = 0;   ///< from its start to its completion,
-  std::uint64_t interval = 0;  ///< and in the array, but for cycles lost at banks
-  ReplayBanks::Use sums;       ///< accumulator: of the matmul, or of the chain
+  hw::ArrayCycles cycles;        ///< without weights that have arrived before
+  std::uint64_t preload = 0;     ///< of these, what such weights save
+  std::uint64_t interval = 0;    ///< from its start on in the array, but for cycles lost at banks
+  std::uint64_t moves = 0;       ///< of the array after that until its last sums have left it
+  std::uint64_t read_delay = 0;  ///< of their words
+  ReplayBanks::Use sums;         ///< accumulator: of the matmul, or of the chain
   // Attention, calls of the host.
   std::uint64_t duration = 0;
 };

@@ -63,7 +63,13 @@ ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       functional_(functional),
       memory_(memory),
       engine_(engine),
-      attention_(attention) {}
+      attention_(attention) {
+  SC_HAS_PROCESS(ArrayUnit);
+  SC_METHOD(complete_due);
+  sensitive << leave_;
+  dont_initialize();
+  memory_.advance_array = [this] { (void)advance_reads(); };
+}
 
 hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
   hw::GemmArgs args;
@@ -278,41 +284,59 @@ std::uint64_t ArrayUnit::wait_for_banks(const BankedSram::Demand& results, std::
       {results}, started, started + interval, BankedSram::Yield::kNever);
   memory_.accumulator.show_conflict({results}, started, started + interval, short_of,
                                     BankedSram::Yield::kNever);
-  // What others have used of the scratchpad's banks is known up to now.
   for (;;) {
-    const std::uint64_t end = std::max(reads_.advance(memory_.scratchpad.service(), cycle()),
-                                       started + interval + short_of);
+    const std::uint64_t end = std::max(advance_reads(), started + interval + short_of);
     if (end <= cycle()) break;
-    if (const auto bank = reads_.bank()) memory_.scratchpad.show_wait(*bank, cycle(), end);
+    if (const auto bank = memory_.array.bank()) memory_.scratchpad.show_wait(*bank, cycle(), end);
     wait_cycles(end - cycle());
   }
   return cycle() - started - interval;
 }
 
-std::uint64_t ArrayUnit::execute(Entry& entry) {
+std::uint64_t ArrayUnit::advance_reads() {
+  // What others have used of the scratchpad's banks is known up to now.
+  const hw::BankService& banks = memory_.scratchpad.service();
+  const std::uint64_t end = memory_.array.advance(banks, cycle());
+  if (!memory_.array.takes_next()) return end;
+  const Entry* const next = upcoming();
+  if (next == nullptr || !next->is_ready()) return end;
+  const auto* const matmul = next->command.as<hw::cmd::Matmul>();
+  if (matmul == nullptr) return end;
+  memory_.array.take_next(*matmul, next->ready, banks);
+  return memory_.array.advance(banks, cycle());
+}
+
+void ArrayUnit::complete_due() {
+  if (!leaving_.empty()) (void)advance_reads();
+  for (; !leaving_.empty(); leaving_.pop_front()) {
+    const Leaving& first = leaving_.front();
+    const std::uint64_t left = memory_.array.leaves(first.ended, cycle());
+    if (left > cycle()) {
+      leave_.notify(processor().clock().edge(left) - sc_core::sc_time_stamp());
+      return;
+    }
+    processor().complete_at(*first.entry, first.started, first.released, left + first.after);
+  }
+}
+
+std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   if (const auto* const attention = entry.command.as<hw::cmd::Attention>()) {
     return attend(entry, *attention);
   }
   const auto& matmul = *entry.command.as<hw::cmd::Matmul>();
   show_accumulator_half(memory_.accumulator_half(matmul.c.address));
   const std::uint64_t started = cycle();
-  // Stationary weights of the first fold go in after the previous command as far as they were
-  // there. Stationary outputs have nothing to go in ahead.
-  const bool continues = array_.overlap != hw::ArrayOverlap::kNone &&
-                         array_.dataflow == hw::Dataflow::kWeightStationary && free_ == started;
-  reads_ = continues ? hw::OperandReads(reads_, matmul, std::min(started, entry.ready),
-                                        memory_.scratchpad.service(), started)
-                     : hw::OperandReads(machine_, matmul, started);
-  const std::uint64_t exposed = reads_.exposed();
+  memory_.array.begin(machine_, matmul, started, entry.ready, memory_.scratchpad.service());
+  const std::uint64_t exposed = memory_.array.exposed();
   const hw::ArrayCycles cycles =
-      hw::with_transposer(compute(matmul, continues, exposed), array_, matmul, continues);
+      hw::with_transposer(compute(matmul, memory_.array.continues(), exposed), array_, matmul,
+                          memory_.array.continues());
   const std::uint64_t interval = cycles.interval + exposed;
 
   const BankedSram::Demand results = result_demand(matmul, cycles);
   events().accumulator_bytes =
       memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
                                  results.words, started, started + interval);
-  memory_.array_use.add(matmul, started, started + interval);
   wait_cycles(interval);
   const std::uint64_t stalled = wait_for_banks(results, started, interval);
   account_matmul(cycles, exposed, started);
@@ -322,8 +346,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   events().scratchpad_bytes =
       memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
   show_reads(matmul, reads, started);
-  memory_.scratchpad.prune_before(started);
-  free_ = cycle();
+  memory_.scratchpad.prune_before(started - std::min(started, hw::kKeptBankCycles));
   folds_ += cycles.folds;
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
   if (matmul.b_int4) events().int4_macs = events().macs;
@@ -332,8 +355,14 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   int4_macs_ += events().int4_macs;
   int4_int4_macs_ += events().int4_int4_macs;
   processor().release(entry);
-  return started + cycles.latency + hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles +
-         read_delay(matmul) + exposed + stalled;
+  const std::uint64_t moves = cycles.latency - cycles.interval;
+  const std::uint64_t ended = memory_.array.end(cycle(), moves);
+  const std::uint64_t after =
+      hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + read_delay(matmul);
+  if (moves == 0) return cycle() + after;
+  leaving_.push_back({&entry, started, cycle(), ended, after});
+  if (leaving_.size() == 1) complete_due();
+  return std::nullopt;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "hw/array/array_schedule.h"
-#include "hw/core/operand_reads.h"
 #include "hw/engines.h"
 #include "tlm/attention/attention_unit.h"
 #include "tlm/core/execution_unit.h"
@@ -16,7 +17,7 @@ namespace systole::tlm_model {
 ///
 /// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
 /// array stands still in each cycle in which a scratchpad bank cannot serve both and the others
-/// (hw/core/operand_reads.h). Results have priority at the accumulator.
+/// (hw/core/operand_stream.h). Results have priority at the accumulator.
 /// Sparse attention is the same MACs at another task: the attention engines do it meanwhile.
 class ArrayUnit final : public ExecutionUnit {
  public:
@@ -39,7 +40,21 @@ class ArrayUnit final : public ExecutionUnit {
 
   static constexpr std::size_t kAttention = kOwnCauses + 3;
 
-  std::uint64_t execute(Entry& entry) override;
+  /// A matmul that has left the array's inputs.
+  struct Leaving {
+    Entry* entry;
+    std::uint64_t started, released;
+    std::uint64_t ended;  ///< hw::OperandStream::end()
+    std::uint64_t after;  ///< cycles from its last sums leaving the array to its completion
+  };
+
+  std::optional<std::uint64_t> execute(Entry& entry) override;
+  /// Matmuls whose last sums have left the array complete. They take longer to leave if the next
+  /// matmul has to wait for a bank.
+  void complete_due();
+  /// The cycle in which the array will have taken all of the matmul in it, as far as that is known
+  /// now.
+  std::uint64_t advance_reads();
   std::uint64_t attend(Entry& entry, const hw::cmd::Attention& attention);
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
@@ -75,9 +90,8 @@ class ArrayUnit final : public ExecutionUnit {
   hw::ArrayEngine& engine_;
   AttentionUnit* const attention_;     ///< nullptr: the machine has none
   std::vector<std::int32_t> product_;  ///< in flight to the accumulator engine, if there is one
-  hw::OperandReads reads_;             ///< of the current matmul, or the previous one
-  /// Cycle at which the previous matmul left the array; the highest number before the first.
-  std::uint64_t free_ = ~std::uint64_t{0};
+  std::deque<Leaving> leaving_;
+  sc_core::sc_event leave_;
   std::uint64_t macs_ = 0, int4_macs_ = 0, int4_int4_macs_ = 0;
   std::uint64_t folds_ = 0;
   SignalRecorder::Signal fold_ = 0;  ///< shown

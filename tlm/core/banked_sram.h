@@ -27,6 +27,7 @@ class BankedSram {
   [[nodiscard]] std::uint8_t* data() noexcept { return bytes_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
   [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
+  [[nodiscard]] std::uint64_t bank_bytes() const noexcept { return bank_bytes_; }
   [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
 
   /// Who uses a port.

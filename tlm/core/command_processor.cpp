@@ -110,7 +110,7 @@ void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index
   host_call_ = index + std::uint64_t{1};
   host_called_.notify();
   wait(host_done_);
-  complete_at(*entry, started, cycle());
+  complete_at(*entry, started, cycle(), cycle());
   while (!scoreboard_.empty()) wait(slot_free_);
   account_.stall_until(cycle(), kHostOperator);
   state_ = kDispatch;
@@ -205,7 +205,8 @@ void CommandProcessor::release_due() {
   if (!releases_.empty()) release_.notify(releases_.front().first - sc_core::sc_time_stamp());
 }
 
-void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t at) {
+void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t released,
+                                   std::uint64_t completed) {
   CommandTrace& trace = entry.trace;
   trace.index = entry.index;
   trace.unit = entry.unit;
@@ -213,8 +214,8 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.op = entry.command.op;
   trace.dispatched = entry.dispatched;
   trace.started = started;
-  trace.released = cycle();
-  trace.completed = std::max(at, cycle());
+  trace.released = released;
+  trace.completed = std::max(completed, cycle());
   trace.operands_read = entry.operands_read == 0 ? trace.completed : entry.operands_read;
   trace.was_blocked = entry.was_blocked;
   trace.blocker = entry.blocker_index;

@@ -93,7 +93,8 @@ class CommandProcessor : public sc_core::sc_module {
   /// It will have before `cycle`, which is now or later, but not after the entry's completion.
   void release_at(Entry& entry, std::uint64_t cycle);
   /// The entry's results are in memory at `cycle` (now or later).
-  void complete_at(Entry& entry, std::uint64_t started, std::uint64_t cycle);
+  void complete_at(Entry& entry, std::uint64_t started, std::uint64_t released,
+                   std::uint64_t completed);
 
   [[nodiscard]] std::uint64_t cycle() const;
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }

@@ -57,11 +57,11 @@ void ExecutionUnit::run() {
     const StallMark mark(account_.time());
     const std::uint64_t moved = moved_bytes();
     events_ = {};
-    const std::uint64_t completed = execute(entry);
+    const std::optional<std::uint64_t> completed = execute(entry);
     events_.bus_bytes = events_.dram_bytes = moved_bytes() - moved;
     entry.events = events_;
     entry.stalled = mark.since(account_.time());
-    processor_.complete_at(entry, started, completed);
+    if (completed) processor_.complete_at(entry, started, cycle(), *completed);
   }
 }
 

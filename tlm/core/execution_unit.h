@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -41,8 +42,9 @@ class ExecutionUnit : public sc_core::sc_module, public Watched {
                 std::vector<hw::BlockAccount::Cause> own_causes);
 
   /// Blocks while the command occupies the unit; accounts for these cycles in account(); calls
-  /// processor().release() when the operands are read. Returns the cycle of completion.
-  virtual std::uint64_t execute(Entry& entry) = 0;
+  /// processor().release() when the operands are read. Returns the cycle of completion, or nothing
+  /// if the derived class says processor().complete_at() later.
+  virtual std::optional<std::uint64_t> execute(Entry& entry) = 0;
   virtual std::vector<hw::Counter> counters() const = 0;
   /// Bytes that the unit's ports have moved so far.
   [[nodiscard]] virtual std::uint64_t moved_bytes() const { return 0; }

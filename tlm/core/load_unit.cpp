@@ -238,7 +238,7 @@ void LoadUnit::compute(const hw::cmd::Load& load, bool to_accumulator, const hw:
   }
 }
 
-std::uint64_t LoadUnit::execute(Entry& entry) {
+std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const auto& load = *entry.command.as<hw::cmd::Load>();
   const hw::Chain* const chain =
       load.pre ? &hw::chain_of(*load.pre, processor().program()) : nullptr;

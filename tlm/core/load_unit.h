@@ -32,7 +32,7 @@ class LoadUnit final : public ExecutionUnit {
   static constexpr std::size_t kMemory = kOwnCauses;
   static constexpr std::size_t kStages = kOwnCauses + 1;
 
-  std::uint64_t execute(Entry& entry) override;
+  std::optional<std::uint64_t> execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override { return dma->stats().bytes; }
   /// Posts what a load does to values; false: its requests have to bring them.

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "hw/core/array_use.h"
 #include "hw/core/bank_words.h"
+#include "hw/core/operand_stream.h"
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/word_code.h"
@@ -25,8 +26,7 @@ struct LocalMemory {
         scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
-        statistics(machine.postop.row_statistics, 0),
-        array_use(machine) {}
+        statistics(machine.postop.row_statistics, 0) {}
 
   [[nodiscard]] std::int32_t* accumulators() noexcept {
     return reinterpret_cast<std::int32_t*>(accumulator.data());
@@ -65,7 +65,8 @@ struct LocalMemory {
   BankedSram accumulator;
   hw::AccumulatorEngine* const accumulator_engine;
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
-  hw::ArrayUse array_use;                 ///< of the scratchpad
+  hw::OperandStream array;                ///< what it reads of the scratchpad
+  std::function<void()> advance_array;    ///< as far as others' uses of the scratchpad are known
   UseObserver* observer = nullptr;        ///< of scratchpad and accumulator, if there are values
   /// Values are computed by its actions, which move them to and from main memory, too; null: by the
   /// units, when their requests have brought what they need.

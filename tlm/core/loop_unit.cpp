@@ -222,7 +222,7 @@ void LoopUnit::complete() {
     events.postop_elements = first.elements;
     of_completed_ = now;
     processor_.release(*first.entry);
-    processor_.complete_at(*first.entry, first.started, core_.cycle());
+    processor_.complete_at(*first.entry, first.started, core_.cycle(), core_.cycle());
     open_.pop_front();
   }
 }

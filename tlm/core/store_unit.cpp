@@ -79,10 +79,12 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   const hw::StoreSetUp::Command command = hw::set_up_command(
       chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle(), entry.readable);
   events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
+  memory_.advance_array();
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const auto left = [&](std::uint64_t from, std::uint64_t to) {
-    return memory_.array_use.left(begin, from, to);
+    return memory_.array.words_left(scratchpad.service(), begin / scratchpad.bank_bytes(), from,
+                                    to);
   };
   return set_up_.cycles(command, left, [&](std::uint64_t late) {
     const std::uint64_t ahead = command.parameter_words - late;
@@ -507,7 +509,7 @@ void StoreUnit::observe_uses(Flow& flow, const hw::Chain& chain) {
   for (StoredUse& use : flow.writes) memory_.observer->use(std::move(use));
 }
 
-std::uint64_t StoreUnit::execute(Entry& entry) {
+std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));

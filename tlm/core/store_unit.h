@@ -85,7 +85,7 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
   /// Until the first sums of a command are read, from its start on: micro-code and parameters.
   std::uint64_t set_up_cycles(const Entry& entry, const hw::Chain& chain);
-  std::uint64_t execute(Entry& entry) override;
+  std::optional<std::uint64_t> execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
     return write_dma->stats().bytes + operand_bytes_;

@@ -3,102 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
 #include "hw/core/bank_words.h"
 #include "hw/core/fold_command.h"
+#include "support/array/reads_case.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::uint64_t kAlways = std::uint64_t{1} << 60;
-
-/// Words of others: a bank, from a cycle on.
-struct OtherWords {
-  std::uint64_t from = 0, count = 0;
-  std::uint32_t bank = 0;
-};
-
-struct ReadsCase {
-  Machine machine;
-  std::vector<cmd::Matmul> matmuls;
-  std::vector<OtherWords> others;
-};
-
-void add_words(BankService& banks, const OtherWords& words, std::uint64_t shift = 0) {
-  const BankStep step{BankAccess{words.bank, false}, std::nullopt};
-  (void)banks.serve(words.from + shift, step, words.count);
-}
-
-BankService banks_of(const ReadsCase& test, std::uint64_t shift = 0) {
-  BankService banks(test.machine.scratchpad.banks, test.machine.scratchpad.ports);
-  for (const OtherWords& words : test.others) add_words(banks, words, shift);
-  return banks;
-}
-
-/// Tiles of whole words, anywhere.
-cmd::Matmul random_product(std::mt19937_64& random, const Machine& machine) {
-  const Machine::Array& array = machine.array;
-  cmd::Matmul matmul;
-  matmul.m = static_cast<std::uint32_t>(1 + random() % 40);
-  matmul.n = static_cast<std::uint32_t>(array.cols * (1 + random() % 3));
-  matmul.k = static_cast<std::uint32_t>(array.rows * (1 + random() % 3));
-  const auto place = [&](LocalTile& tile, std::uint64_t rows, std::uint64_t bytes) {
-    tile.pitch = static_cast<std::uint32_t>(bytes + random() % 3 * array.rows);
-    const std::uint64_t room = std::uint64_t{machine.scratchpad.kib} * 1024 - rows * tile.pitch;
-    tile.address = static_cast<std::uint32_t>(random() % room);
-  };
-  place(matmul.a, matmul.m, matmul.k);
-  place(matmul.b, matmul.k, matmul.n);
-  return matmul;
-}
-
-ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
-  ReadsCase test;
-  Machine& machine = test.machine;
-  machine.array.rows = 4U << random() % 2;
-  machine.array.cols = machine.array.rows;
-  machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
-  machine.scratchpad.kib = 16;
-  machine.scratchpad.banks = 1U << random() % 3;
-  for (std::size_t i = 0; i < matmuls; ++i) {
-    test.matmuls.push_back(random_product(random, machine));
-  }
-  test.others.resize(random() % 60);
-  for (OtherWords& words : test.others) {
-    words.from = random() % (400 * matmuls);
-    words.count = 1 + random() % (random() % 4 == 0 ? 60 : 6);
-    words.bank = static_cast<std::uint32_t>(random() % machine.scratchpad.banks);
-  }
-  // In the order in which they are known.
-  std::sort(test.others.begin(), test.others.end(),
-            [](const OtherWords& a, const OtherWords& b) { return a.from < b.from; });
-  return test;
-}
-
-/// The contract that the RTL of the matmul unit meets (rtl/core/systole_matmul_unit.sv), row by
-/// row. Its first read is in the cycle after the start, so that all else is a cycle later, too.
-FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands) {
-  BankService banks = banks_of(test, 1);
-  const std::uint64_t rows = test.machine.array.rows, cols = test.machine.array.cols;
-  return fold_times(
-      test.machine.array, commands,
-      [&](std::uint64_t cycle, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
-        BankStep step;
-        if (a) step.first = bank_access(*a, rows, test.machine.scratchpad.bank_bytes());
-        if (b) step.second = bank_access(*b, cols, test.machine.scratchpad.bank_bytes());
-        return banks.serve(cycle, step).end;
-      });
-}
-
-/// Cycles of the last fold in which no row of A is read.
-std::uint64_t tail(const Machine::Array& array, std::uint64_t m) {
-  const std::uint64_t rows = array.rows;
-  if (array.overlap == ArrayOverlap::kFull) return rows - std::min(rows, m);
-  return rows + array.cols - 2;
-}
 
 TEST(OperandReads, OfAMatmulAreThoseOfTheGates) {
   std::mt19937_64 random(12);
@@ -114,16 +29,6 @@ TEST(OperandReads, OfAMatmulAreThoseOfTheGates) {
     conflicts += end - started - matmul_cycles(test.machine.array, matmul, false).interval;
   }
   EXPECT_GT(conflicts, 50'000U);
-}
-
-/// Products with B stored transposed, and some without.
-void transpose_some(std::mt19937_64& random, ReadsCase& test) {
-  for (cmd::Matmul& matmul : test.matmuls) {
-    matmul.b_transposed = random() % 3 != 0;
-    if (!matmul.b_transposed) continue;
-    const StoredShape b = b_shape(matmul);
-    matmul.b = {static_cast<std::uint32_t>(random() % 4096), b.cols};
-  }
 }
 
 TEST(OperandReads, OfATransposedOperandAreThoseOfTheGates) {
@@ -142,41 +47,6 @@ TEST(OperandReads, OfATransposedOperandAreThoseOfTheGates) {
     EXPECT_EQ(end, last) << i;
     EXPECT_EQ(end + 1, expected.times[0].released + tail(test.machine.array, matmul.m)) << i;
   }
-}
-
-// In gates the next fold's columns come as soon as the transposer is free, here with its begin: it
-// is hidden as far, but meets others at other times.
-TEST(OperandReads, OfTransposedOperandsInARowAreNearlyThoseOfTheGates) {
-  std::mt19937_64 random(17);
-  constexpr std::size_t kMatmuls = 5;
-  double cycles = 0, off = 0, without = 0;
-  for (int i = 0; i < 1'000; ++i) {
-    ReadsCase test = random_case(random, kMatmuls);
-    test.machine.array.overlap = ArrayOverlap::kFull;
-    transpose_some(random, test);
-    const BankService banks = banks_of(test);
-    std::vector<FoldCommand> commands;
-    std::uint64_t free = 0;
-    OperandReads reads;
-    FoldSchedule expected;
-    for (std::size_t c = 0; c < kMatmuls; ++c) {
-      const cmd::Matmul& matmul = test.matmuls[c];
-      reads = c != 0 ? OperandReads(reads, matmul, 0, banks, free)
-                     : OperandReads(test.machine, matmul, 0);
-      free = reads.advance(banks, kAlways);
-      commands.push_back(fold_command(matmul, c == 0 ? 0 : expected.times[c - 1].free));
-      expected = gates(test, commands);
-      without += static_cast<double>(
-          steady_matmul_cycles(test.machine.array, matmul) -
-          array_cycles(test.machine.array, matmul.m, matmul.n, matmul.k, true).interval);
-    }
-    const auto end = static_cast<double>(expected.times.back().released +
-                                         tail(test.machine.array, test.matmuls.back().m));
-    cycles += end;
-    off += std::abs(static_cast<double>(free) + 1 - end);
-  }
-  EXPECT_LT(off, 0.01 * cycles);
-  EXPECT_GT(without, 0.01 * cycles) << "what transposers take";
 }
 
 TEST(OperandReads, GoOnWhenMoreIsKnownOfOthers) {
@@ -242,7 +112,7 @@ TEST(OperandReads, TakeTheCyclesOfTheArrayWhereNothingIsInTheirWay) {
       continue;
     }
     const std::uint64_t ready = random() % (7 + cycles + 1);
-    OperandReads next(alone, matmul, ready, BankService(2, 2), 7 + cycles);
+    OperandReads next(alone, matmul, ready, BankService(2, 2));
     const std::uint64_t rows = machine.array.rows;
     // The weights can come from the begin of the last fold on.
     const std::uint64_t fill = transposer_cycles(machine.array, matmul);
@@ -292,47 +162,6 @@ TEST(OperandReads, OfStationaryOutputsMeetOthersInBothBanks) {
     OperandReads reads(machine, matmul, 0);
     EXPECT_EQ(reads.advance(banks, kAlways), cycles + (bank < 2 ? 5 : 0)) << bank;
   }
-}
-
-// Each command as the model's array takes it (tlm/core/array_unit.cpp), against gates that go on
-// with the next one's weights while the last fold streams.
-TEST(OperandReads, OfMatmulsInARowAreThoseOfTheGates) {
-  std::mt19937_64 random(15);
-  std::uint64_t conflicts = 0;
-  std::size_t hidden = 0, late = 0, in_between = 0;
-  constexpr std::size_t kMatmuls = 5;
-  for (int i = 0; i < 1'000; ++i) {
-    ReadsCase test = random_case(random, kMatmuls);
-    const Machine::Array& array = test.machine.array;
-    const BankService banks = banks_of(test);
-    std::vector<FoldCommand> commands;
-    std::uint64_t free = 0, ready = 0;
-    OperandReads reads;
-    FoldSchedule expected;
-    for (std::size_t c = 0; c < kMatmuls; ++c) {
-      const cmd::Matmul& matmul = test.matmuls[c];
-      ready += random() % 3 == 0 ? random() % 400 : random() % 20;
-      const std::uint64_t started = std::max(ready, free);
-      const bool continues = c != 0 && free == started && array.overlap != ArrayOverlap::kNone;
-      reads = continues ? OperandReads(reads, matmul, ready, banks, started)
-                        : OperandReads(test.machine, matmul, started);
-      free = reads.advance(banks, kAlways);
-      conflicts +=
-          free - started - reads.exposed() - matmul_cycles(array, matmul, continues).interval;
-      hidden += continues && reads.exposed() == 0 ? 1U : 0U;
-      in_between += continues && reads.exposed() != 0 ? 1U : 0U;
-      late += continues ? 0U : 1U;
-      commands.push_back(
-          fold_command(matmul, c == 0 ? ready : std::max(ready, expected.times[c - 1].free)));
-      expected = gates(test, commands);
-      ASSERT_EQ(free + 1, expected.times[c].released + tail(array, matmul.m))
-          << i << " command " << c;
-    }
-  }
-  EXPECT_GT(conflicts, 100'000U);
-  EXPECT_GT(hidden, 1'000U) << "first weights came in beside the matmul before";
-  EXPECT_GT(in_between, 10U) << "some of them did";
-  EXPECT_GT(late, 1'000U);
 }
 
 }  // namespace

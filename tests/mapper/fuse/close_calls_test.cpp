@@ -68,7 +68,7 @@ TEST(CloseCalls, AreNoOthers) {
 TEST(CloseCalls, AreDecidedByReplay) {
   const model::Graph graph = layer(1024);
   const Mapping few = map_graph(graph, with_lanes(16)), many = map_graph(graph, with_lanes(64));
-  EXPECT_LE(many.expected_cycles, few.expected_cycles);
+  EXPECT_LE(many.expected_cycles, few.expected_cycles + few.expected_cycles / 1'000);
   const FusionDecision decision = softmax(graph, many.decisions);
   EXPECT_EQ(decision.role, Role::kPost);
   EXPECT_NE(decision.why.find("cycles together"), std::string::npos) << decision.why;

@@ -61,8 +61,8 @@ double cycles_with(const json& change, const std::string& preset, const Words& m
 
 TEST(ExplainCommand, SimulatesEveryChangeOfAShortProgram) {
   const std::string program = test::scratch("kept.program");
-  output_of({"map", "-m", "transformer", "--model", "vit17", "--out", program});
-  const json why = explained({"-m", "transformer", "--model", "vit17", "--confirm", "0"});
+  output_of({"map", "-m", "transformer", "--model", "vit17-post", "--out", program});
+  const json why = explained({"-m", "transformer", "--model", "vit17-post", "--confirm", "0"});
   std::size_t compared = 0, kept = 0;
   for (const json& change : why["what_if"]) {
     if (change.contains("refused")) continue;
@@ -73,7 +73,7 @@ TEST(ExplainCommand, SimulatesEveryChangeOfAShortProgram) {
     EXPECT_TRUE(change["simulated_joules"].is_number()) << change;
     if (compared++ % 4 != 0) continue;
     EXPECT_EQ(change["predicted"],
-              cycles_with(change, "transformer", {"--model", "vit17", "-n", "1"}));
+              cycles_with(change, "transformer", {"--model", "vit17-post", "-n", "1"}));
     EXPECT_EQ(change["kept"], cycles_with(change, "transformer", {"--program", program}));
   }
   EXPECT_GT(compared, 15U);

@@ -37,7 +37,7 @@ constexpr std::size_t kBases = 24;
 /// residences were not drafted.
 constexpr std::size_t kAllWays = 22;
 constexpr double kTolerated = 0.01;
-constexpr double kWorstDoubling = 0.016;
+constexpr double kWorstDoubling = 0.017;
 constexpr std::ptrdiff_t kMostOverTolerated = 3;
 // Of the step of a decoder, the worst is 8.2 % (twice the reads in flight).
 constexpr double kWorstStep = 0.085;

@@ -138,6 +138,27 @@ TEST_F(ArrayUnitTest, ALoadTakesItsBankForEachWordOrWiderBeat) {
   }
 }
 
+// The last rows of a matmul and its last sums wait with the first weights of the next one.
+TEST_F(ArrayUnitTest, ALoadAtTheNextWeightsHoldsUpTheMatmulBefore) {
+  constexpr std::uint32_t kRows = 500, kLoaded = 32 * 1024;
+  hw::Machine machine = roomy();
+  machine.scratchpad.ports = 1;
+  const std::vector<hw::Command> matmuls = {matmul_command({kRows, 16, 16}, 0, kBank, 0),
+                                            matmul_command({kRows, 16, 16}, 0, 2 * kBank, 8192)};
+  std::uint64_t alone = 0;
+  for (const std::uint32_t to : {3 * kBank, 3 * kBank - kLoaded}) {
+    test::fresh_kernel();
+    CoreRig rig(machine);
+    rig.run([&] { rig.execute({matmuls[0], matmuls[1], load_command(to, 0, kLoaded)}); });
+    if (alone == 0) alone = rig[0].completed;
+    if (alone == rig[0].completed) continue;
+    EXPECT_GT(rig[0].released, rig[2].completed);
+    EXPECT_LT(rig[0].released, rig[2].completed + 16);
+    EXPECT_EQ(rig[1].started, rig[0].released);
+    EXPECT_EQ(rig[0].completed - rig[0].released, 34U);
+  }
+}
+
 TEST_F(ArrayUnitTest, TwoPortsServeBothOperands) {
   hw::Machine machine = roomy();
   machine.scratchpad.ports = 2;
@@ -174,7 +195,7 @@ TEST_P(OperandRangeTest, OfBCoversTheRowsThatItHasInMemory) {
       matmul.as<hw::cmd::Matmul>()->b_transposed = transposed;
       matmul.as<hw::cmd::Matmul>()->b.pitch = 1024;
       CoreRig rig(machine, false);
-      rig.run([&] { rig.execute(std::vector<hw::Command>(4, matmul)); });
+      rig.run([&] { rig.execute(std::vector<hw::Command>(5, matmul)); });
       const hw::ArrayCycles cycles =
           hw::array_cycles(machine.array, shape.m, shape.n, shape.k, true);
       const hw::ArrayReads reads = hw::array_reads(machine.array, shape.m, shape.n, shape.k);

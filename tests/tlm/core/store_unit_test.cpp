@@ -85,6 +85,34 @@ TEST_F(StoreUnitTest, AMoveWaitsForTheWordsOfALoadThatStartsAfterIt) {
   }
 }
 
+// Parameters come ahead of their command if the array leaves their bank some words.
+TEST_F(StoreUnitTest, ParametersWaitForTheArrayAtTheirBank) {
+  hw::Machine machine = even_machine(20);
+  machine.scratchpad.ports = 1;
+  const auto bank = static_cast<std::uint32_t>(machine.scratchpad.bank_bytes());
+  hw::Stage scale = stage_of(hw::StageOp::kRequantise);
+  scale.operand = hw::Operand::kChannel;
+  const hw::Chain chain{{scale}, hw::DType::kS8};
+  const std::uint32_t words = hw::parameter_words(chain) * 4 * kCols * 4 / 16;
+  ASSERT_EQ(words, 32U);
+  const auto set_up = [&](std::uint32_t parameters) {
+    test::fresh_kernel();
+    CoreRig rig(machine, false);
+    // The second one reads A while the sums of the first leave the array.
+    const hw::Command first = matmul_command({100, 4 * kCols, 16}, 0, bank, 0);
+    const hw::Command second = matmul_command({100, 4 * kCols, 16}, 0, bank, 8192);
+    hw::Command move = move_command(0, 3 * bank, 100, 4 * kCols);
+    move.as<hw::cmd::Move>()->chain.parameters = parameters;
+    rig.run([&] { rig.execute({first, second, move}, {chain}); });
+    EXPECT_EQ(rig[2].started, rig[0].completed);
+    EXPECT_GT(rig[2].dispatched, rig[0].started + 16) << "the array reads A in every cycle";
+    return rig[2].completed - rig[2].started;
+  };
+  const std::uint64_t alone = set_up(2 * bank);
+  // In the cycle of its start it has one as when it has its bank for itself.
+  EXPECT_EQ(set_up(bank - 1024), alone + words - 1);
+}
+
 using ContractCase = std::tuple<const char*, std::vector<hw::StageOp>, std::uint32_t>;
 class StoreContractTest : public StoreUnitTest,
                           public ::testing::WithParamInterface<ContractCase> {};

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "hw/core/bank_words.h"
+#include "hw/core/fold_command.h"
+#include "hw/machine/machine.h"
+#include "hw/memory/bank_service.h"
+
+/// Matmuls at random, others that use the banks of their operands, and what gates do then.
+namespace systole::hw {
+
+/// Words of others: a bank, from a cycle on.
+struct OtherWords {
+  std::uint64_t from = 0, count = 0;
+  std::uint32_t bank = 0;
+};
+
+struct ReadsCase {
+  Machine machine;
+  std::vector<cmd::Matmul> matmuls;
+  std::vector<OtherWords> others;
+};
+
+inline void add_words(BankService& banks, const OtherWords& words, std::uint64_t shift = 0) {
+  const BankStep step{BankAccess{words.bank, false}, std::nullopt};
+  (void)banks.serve(words.from + shift, step, words.count);
+}
+
+inline BankService banks_of(const ReadsCase& test, std::uint64_t shift = 0) {
+  BankService banks(test.machine.scratchpad.banks, test.machine.scratchpad.ports);
+  for (const OtherWords& words : test.others) add_words(banks, words, shift);
+  return banks;
+}
+
+/// Tiles of whole words, anywhere.
+inline cmd::Matmul random_product(std::mt19937_64& random, const Machine& machine) {
+  const Machine::Array& array = machine.array;
+  cmd::Matmul matmul;
+  matmul.m = static_cast<std::uint32_t>(1 + random() % 40);
+  matmul.n = static_cast<std::uint32_t>(array.cols * (1 + random() % 3));
+  matmul.k = static_cast<std::uint32_t>(array.rows * (1 + random() % 3));
+  const auto place = [&](LocalTile& tile, std::uint64_t rows, std::uint64_t bytes) {
+    tile.pitch = static_cast<std::uint32_t>(bytes + random() % 3 * array.rows);
+    const std::uint64_t room = std::uint64_t{machine.scratchpad.kib} * 1024 - rows * tile.pitch;
+    tile.address = static_cast<std::uint32_t>(random() % room);
+  };
+  place(matmul.a, matmul.m, matmul.k);
+  place(matmul.b, matmul.k, matmul.n);
+  return matmul;
+}
+
+inline ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
+  ReadsCase test;
+  Machine& machine = test.machine;
+  machine.array.rows = 4U << random() % 2;
+  machine.array.cols = machine.array.rows;
+  machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
+  machine.scratchpad.kib = 16;
+  machine.scratchpad.banks = 1U << random() % 3;
+  for (std::size_t i = 0; i < matmuls; ++i) {
+    test.matmuls.push_back(random_product(random, machine));
+  }
+  test.others.resize(random() % 60);
+  for (OtherWords& words : test.others) {
+    words.from = random() % (400 * matmuls);
+    words.count = 1 + random() % (random() % 4 == 0 ? 60 : 6);
+    words.bank = static_cast<std::uint32_t>(random() % machine.scratchpad.banks);
+  }
+  // In the order in which they are known.
+  std::sort(test.others.begin(), test.others.end(),
+            [](const OtherWords& a, const OtherWords& b) { return a.from < b.from; });
+  return test;
+}
+
+/// The contract that the RTL of the matmul unit meets (rtl/core/systole_matmul_unit.sv), row by
+/// row. Its first read is in the cycle after the start, so that all else is a cycle later, too.
+inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands) {
+  BankService banks = banks_of(test, 1);
+  const std::uint64_t rows = test.machine.array.rows, cols = test.machine.array.cols;
+  return fold_times(
+      test.machine.array, commands,
+      [&](std::uint64_t cycle, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
+        BankStep step;
+        if (a) step.first = bank_access(*a, rows, test.machine.scratchpad.bank_bytes());
+        if (b) step.second = bank_access(*b, cols, test.machine.scratchpad.bank_bytes());
+        return banks.serve(cycle, step).end;
+      });
+}
+
+/// Cycles of the last fold in which no row of A is read.
+inline std::uint64_t tail(const Machine::Array& array, std::uint64_t m) {
+  const std::uint64_t rows = array.rows;
+  if (array.overlap == ArrayOverlap::kFull) return rows - std::min(rows, m);
+  return rows + array.cols - 2;
+}
+
+/// Products with B stored transposed, and some without.
+inline void transpose_some(std::mt19937_64& random, ReadsCase& test) {
+  for (cmd::Matmul& matmul : test.matmuls) {
+    matmul.b_transposed = random() % 3 != 0;
+    if (!matmul.b_transposed) continue;
+    const StoredShape b = b_shape(matmul);
+    matmul.b = {static_cast<std::uint32_t>(random() % 4096), b.cols};
+  }
+}
+
+}  // namespace systole::hw
