@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/round.h"
 #include "hw/machine/machine.h"
 
 /// Codes that protect the words of a memory on chip (keys scratchpad.protection and
@@ -64,6 +65,11 @@ struct WordCode {
   const bool last = end % code.bytes != 0;
   if (first && last) return begin / port_bytes == (end - 1) / port_bytes ? 1 : 2;
   return first || last ? 1 : 0;
+}
+/// Accesses of such a port for bytes [begin, end) that are written: a word each, and those reads.
+[[nodiscard]] inline std::uint64_t accesses_to_write(const WordCode& code, std::uint64_t begin,
+                                                     std::uint64_t end, std::uint64_t port_bytes) {
+  return ceil_div(end - begin, port_bytes) + reads_before_write(code, begin, end, port_bytes);
 }
 
 }  // namespace systole::hw

@@ -262,17 +262,17 @@ void PlanSearch::weigh(std::size_t most, const Wanted& is_wanted) {
   sort_plans();
 }
 
-bool PlanSearch::has_finals(const PlanReplay& expected, std::uint64_t most_requests) const {
+bool PlanSearch::judges_by_request(const PlanReplay& expected, std::uint64_t most_loads) const {
   if (!drafts_first_ || !wants_cycles_ || !Replay::knows_requests(machine_)) return false;
   std::uint64_t bytes = 0;
   for (const Tiling& tiling : expected.tilings) bytes += tiling.load_bytes;
-  return bytes <= most_requests * machine_.dma.request_bytes;
+  return bytes <= most_loads * machine_.dma.request_bytes;
 }
 
 /// One more plan. Those that will not be judged again are worse if they are later.
 void PlanSearch::keep(Plan plan, PlanReplay expected) {
   if (wants_cycles_) {
-    const double worth = has_finals(expected, kMostRequests) ? kWorthJudging : 1;
+    const double worth = judges_by_request(expected, kMostRequests) ? kWorthJudging : 1;
     const double late = worth * static_cast<double>(expected.cycles);
     limit_ = std::min(limit_, static_cast<std::uint64_t>(late));
   }
@@ -310,7 +310,7 @@ void PlanSearch::weigh_first_ways() {
     }
   }
   weigh(effort_.chosen, any_choice);
-  if (has_finals(plans_.front().expected, kFewRequests)) {
+  if (judges_by_request(plans_.front().expected, kFewRequests)) {
     weigh(kOfSmall.chosen - effort_.chosen, any_choice);
     effort_ = kOfSmall;
   }
@@ -387,7 +387,7 @@ void PlanSearch::weigh_row_gaps() {
 
 /// The plans that may be the best, as a whole and request by request.
 void PlanSearch::judge_by_requests() {
-  if (!has_finals(plans_.front().expected, kMostRequests)) return;
+  if (!judges_by_request(plans_.front().expected, kMostRequests)) return;
   const double worth = kWorthJudging * plans_.front().value;
   std::vector<Plan> judged;
   std::uint64_t limit = UINT64_MAX;

@@ -90,9 +90,9 @@ class PlanSearch {
   void weigh_ahead();
   void search_again();
   void weigh_row_gaps();
-  /// Whether the best plans are judged by request if they load so little, so that those hardly
-  /// behind the best matter, too.
-  [[nodiscard]] bool has_finals(const PlanReplay& expected, std::uint64_t most_requests) const;
+  /// Whether the best plans are judged by request, as they take no more than `most_loads` requests
+  /// to load what they expect: plans hardly behind the best matter, too, then.
+  [[nodiscard]] bool judges_by_request(const PlanReplay& expected, std::uint64_t most_loads) const;
   void keep(Plan plan, PlanReplay expected);
   void judge_by_requests();
   [[nodiscard]] PlanReplay replay(const Plan& plan, Repeats repeats, std::uint64_t limit);

@@ -389,8 +389,7 @@ void Replay::deliver_column(const ReplayWork& work) {
   const std::uint64_t at =
       work.local.begin + column * work.local_pitch + r.columns_first * work.element;
   const std::uint64_t end = at + r.columns_bytes;
-  const std::uint64_t words = ceil_div(r.columns_bytes, word) +
-                              hw::reads_before_write(hw::scratchpad_code(machine_), at, end, word);
+  const std::uint64_t words = hw::accesses_to_write(hw::scratchpad_code(machine_), at, end, word);
   r.moved = {at, end, words, ready - std::min(ready, words)};
 }
 

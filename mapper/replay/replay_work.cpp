@@ -87,9 +87,8 @@ class Decode {
     work_.local.begin = move.to.address;
     work_.local.end = move.to.address + (written.rows - 1) * move.to.pitch + written.bytes;
     const std::uint64_t word = scratchpad_word_bytes(machine_);
-    work_.row_words = ceil_div(written.bytes, word) +
-                      hw::reads_before_write(hw::scratchpad_code(machine_), move.to.address,
-                                             move.to.address + written.bytes, word);
+    work_.row_words = hw::accesses_to_write(hw::scratchpad_code(machine_), move.to.address,
+                                            move.to.address + written.bytes, word);
     decode(move, written, result_cycles(move, program_, machine_, true));
   }
 

@@ -374,10 +374,8 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
                     std::uint64_t ready, Flow& flow) {
   if (flow.move != nullptr) {
     const std::uint64_t at = flow.move->to.address + offset;
-    const std::uint64_t words =
-        (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes() +
-        hw::reads_before_write(memory_.scratchpad_code, at, at + bytes,
-                               memory_.scratchpad.word_bytes());
+    const std::uint64_t words = hw::accesses_to_write(memory_.scratchpad_code, at, at + bytes,
+                                                      memory_.scratchpad.word_bytes());
     const std::uint64_t from = ready - std::min(ready, words);
     // Loads have the banks first: what they write by then has to be known.
     if (from > cycle() + loads_known_) wait_cycles(from - cycle());
