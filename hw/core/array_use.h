@@ -4,35 +4,24 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 /// Words that the array has read from each bank of the scratchpad, over its last runs of equal
 /// reads.
 namespace systole::hw {
 
 class ArrayUse {
-  static std::uint32_t at_most(std::uint64_t value) {
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
-  }
-
  public:
   /// Words of banks that share them evenly.
   struct Words {
-    Words() = default;
-    Words(std::uint64_t first, std::uint64_t last, std::uint64_t words)
-        : first_bank(static_cast<std::uint16_t>(first)),
-          last_bank(static_cast<std::uint16_t>(last)),
-          count(at_most(words)) {}
-    std::uint16_t first_bank = 0, last_bank = 0;
-    std::uint32_t count = 0;
+    std::uint64_t first_bank = 0, last_bank = 0;
+    std::uint64_t count = 0;
   };
   /// In the cycles [begin, end), later than all so far, of both operands in each `period` cycles,
   /// from its first cycle on.
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t period, const Words& a,
            const Words& b) {
     if (begin >= end || (a.count == 0 && b.count == 0)) return;
-    uses_[count_++ % kKept] = {begin, end, at_most(period), a, b};
+    uses_[count_++ % kKept] = {begin, end, period, a, b};
   }
   /// Forgets what was added of the cycles from `cycle` on.
   void cut(std::uint64_t cycle) {
@@ -64,8 +53,7 @@ class ArrayUse {
  private:
   static constexpr std::size_t kKept = 64;
   struct Use {
-    std::uint64_t begin = 0, end = 0;
-    std::uint32_t period = 1;
+    std::uint64_t begin = 0, end = 0, period = 1;
     Words a, b;
 
     /// Words before a cycle, of `count` in each period.

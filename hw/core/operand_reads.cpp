@@ -60,9 +60,9 @@ class OperandReads::Tiles {
   }
   [[nodiscard]] std::uint64_t b_words() const {
     if (!stationary_weights_) return steps_ * std::uint64_t{b_times_};
-    return std::min(is_transposed() ? std::min<std::uint64_t>(cols_, matmul_.n) : rows_,
-                    is_transposed() ? cols_ : steps_) *
-           std::uint64_t{b_times_};
+    const std::uint64_t rows =
+        is_transposed() ? std::min<std::uint64_t>(cols_, matmul_.n) : std::min(rows_, steps_);
+    return rows * b_times_;
   }
 
   /// What is read of A from the begin of a fold on.

@@ -37,6 +37,22 @@ class OperandStream {
     return has_next_ ? reads_.advance_before(banks, until, &use_)
                      : reads_.advance(banks, until, &use_);
   }
+  /// A matmul of which no hazard is in the way from cycle `ready` on.
+  struct Next {
+    const cmd::Matmul* matmul;
+    std::uint64_t ready;
+  };
+  /// The same, with the next one if its weights can come in: `find_next()` says which one that is,
+  /// nothing if none is ready by cycle `until`.
+  template <typename FindNext>
+  std::uint64_t advance(const BankService& banks, std::uint64_t until, FindNext find_next) {
+    const std::uint64_t end = advance(banks, until);
+    if (!takes_next()) return end;
+    const std::optional<Next> next = find_next();
+    if (!next) return end;
+    take_next(*next->matmul, next->ready, banks);
+    return advance(banks, until);
+  }
   /// Words that a bank had left in the cycles [from, to), by the matmuls and by what others used of
   /// the banks, if the stream has advanced so far. Of the last kKeptBankCycles.
   [[nodiscard]] std::uint64_t words_left(const BankService& banks, std::size_t bank,

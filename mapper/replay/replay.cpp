@@ -209,7 +209,8 @@ bool Replay::step() {
   const double operands = asks ? operands_now_ : operands_due();
   double reads = kNever;
   if (requests_ && requests_->reader.is_active) reads = requests_->reader.time;
-  const double leaves = leaving_.empty() ? kNever : static_cast<double>(leaving_.front().left);
+  const std::vector<Leaving>& leaving = queues_[kCompute].leaving;
+  const double leaves = leaving.empty() ? kNever : static_cast<double>(leaving.front().left);
   if (leaves <= std::min({earliest, operands, reads}) && leaves < kNever) {
     if (leaves >= fetch_due_) return false;
     leave_array();
@@ -326,7 +327,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
 // The loops of a call take their time together, with its first command.
 bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
   for (const Queue& queue : queues_) {
-    if (queue.ended - queue.leaving != queue.dispatched) return false;
+    if (!queue.is_drained()) return false;
   }
   dispatch_ = std::max(dispatch_, last_end_);
   const hw::Command& command = program.commands[index];
@@ -339,7 +340,7 @@ bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
 
 bool Replay::dispatch_host(const hw::Command& command, const hw::Program& program) {
   for (const Queue& queue : queues_) {
-    if (queue.ended - queue.leaving != queue.dispatched) return false;
+    if (!queue.is_drained()) return false;
   }
   dispatch_ = std::max(dispatch_, last_end_);
   ReplayWork work;
@@ -362,7 +363,7 @@ bool Replay::issue(const hw::Command& command) {
   std::uint64_t after = dispatch_;
   for (std::size_t u = 0; u < kQueues; ++u) {
     const Queue& queue = queues_[u];
-    if (call && queue.ended - queue.leaving != queue.dispatched) return false;
+    if (call && !queue.is_drained()) return false;
     if (call) after = std::max(after, last_end_);
     // Loops that a loop unroller has in flight: two. A unit takes its next command when it is free,
     // and waits with it for hazards.
@@ -388,7 +389,7 @@ void Replay::find_hazards(std::size_t unit) {
       continue;
     }
     // The oldest ones that had completed before are no matter any more.
-    while (queue.gone + queue.leaving < queue.ended &&
+    while (queue.gone + queue.leaving.size() < queue.ended &&
            queue.completion(queue.gone) <= work.dispatched)
       ++queue.gone;
     const std::uint64_t kept = queue.ranges.size();
@@ -424,7 +425,7 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
   release_command(queue, released);
   queue.completed[queue.ended & (queue.completed.size() - 1)] = completed;
   ++queue.ended;
-  if (queue.leaving == 0) complete_command(queue, queue.ended - 1);
+  if (queue.leaving.empty()) complete_command(queue, queue.ended - 1);
   queue.free = free;
   queue.take();
   queue.phase = Phase::kIdle;

@@ -88,6 +88,13 @@ class Replay {
 
   enum class Phase : std::uint8_t { kIdle, kRows, kDrain };
 
+  /// A matmul that has left the array's inputs.
+  struct Leaving {
+    std::uint64_t ended = 0;  ///< hw::OperandStream::end()
+    std::uint64_t left = 0;   ///< cycle in which its sums have left the array, as far as is known
+    std::uint64_t after = 0;  ///< cycles from then to its completion
+  };
+
   /// A unit with its reservation station. Commands are numbered from the unit's first.
   struct Queue {
     explicit Queue(std::uint32_t station);
@@ -112,18 +119,20 @@ class Replay {
     }
     /// The unit takes its next command, if it has been dispatched.
     void take();
+    /// All have completed.
+    [[nodiscard]] bool is_drained() const { return ended == dispatched && leaving.empty(); }
     /// In the reservation station.
     [[nodiscard]] std::uint64_t places_taken() const {
-      return dispatched - ended + leaving + completing.size();
+      return dispatched - ended + leaving.size() + completing.size();
     }
     std::uint32_t capacity;
     std::vector<ReplayWork> works;
     std::vector<ReplayRanges> ranges;                       ///< of the works
     std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
     std::vector<std::uint64_t> completing;  ///< cycles: ended commands that still have a place
+    std::vector<Leaving> leaving;           ///< the youngest that ended, which may complete later
     std::uint64_t dispatched = 0;           ///< commands
     std::uint64_t ended = 0;                ///< commands whose completion is known
-    std::uint64_t leaving = 0;              ///< of these, the youngest ones that may end later
     std::uint64_t read = 0;                 ///< commands of which it is known when they have read
     std::uint64_t gone = 0;                 ///< commands that had completed at the last dispatch
     std::uint64_t free = 0;                 ///< cycle in which the unit can take its next command
@@ -131,13 +140,6 @@ class Replay {
     Phase phase = Phase::kIdle;
     bool is_due = false;  ///< an idle unit knows when it takes its next command up
     double time = 0;      ///< of its next action, unless it is idle and not due
-  };
-
-  /// A matmul that has left the array's inputs.
-  struct Leaving {
-    std::uint64_t ended = 0;  ///< hw::OperandStream::end()
-    std::uint64_t left = 0;   ///< cycle in which its sums have left the array, as far as is known
-    std::uint64_t after = 0;  ///< cycles from then to its completion
   };
 
   [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index);
@@ -262,7 +264,6 @@ class Replay {
   std::uint32_t loop_ = 0;
   std::array<std::array<std::uint64_t, kQueues>, 2> loop_commands_{};  ///< last of each loop
   hw::OperandStream reads_;
-  std::vector<Leaving> leaving_;  ///< oldest first
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load

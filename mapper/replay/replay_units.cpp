@@ -155,28 +155,27 @@ void Replay::begin_matmul(Queue& queue) {
   work.sums.from = started;
   work.sums.to = started + work.interval;
   accumulator_.record(work.sums);
-  work.moves = work.cycles.latency - work.cycles.interval;
   queue.time = static_cast<double>(started + work.interval);
 }
 
 std::uint64_t Replay::advance_reads(std::uint64_t now) {
-  const std::uint64_t end = reads_.advance(scratchpad_, now);
-  if (!reads_.takes_next()) return end;
-  const Queue& queue = queues_[kCompute];
-  if (queue.ended + 1 >= queue.dispatched) return end;
-  const ReplayWork& next = queue.work(queue.ended + 1);
-  if (next.opcode != hw::Opcode::kMatmul || !knows_ready(next)) return end;
-  const std::uint64_t ready = ready_of(next);
-  if (ready > now) return end;
-  reads_.take_next(next.product, ready, scratchpad_);
-  return reads_.advance(scratchpad_, now);
+  using Next = hw::OperandStream::Next;
+  return reads_.advance(scratchpad_, now, [this, now]() -> std::optional<Next> {
+    const Queue& queue = queues_[kCompute];
+    if (queue.ended + 1 >= queue.dispatched) return std::nullopt;
+    const ReplayWork& next = queue.work(queue.ended + 1);
+    if (next.opcode != hw::Opcode::kMatmul || !knows_ready(next)) return std::nullopt;
+    const std::uint64_t ready = ready_of(next);
+    if (ready > now) return std::nullopt;
+    return Next{&next.product, ready};
+  });
 }
 
 void Replay::end_matmul(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto now = static_cast<std::uint64_t>(queue.time);
   if (work.opcode != hw::Opcode::kMatmul) {
-    while (!leaving_.empty()) leave_array();
+    while (!queue.leaving.empty()) leave_array();
     end_command(queue, now, now, now);
     return;
   }
@@ -189,26 +188,25 @@ void Replay::end_matmul(Queue& queue) {
     return;
   }
   scratchpad_.prune_before(queue.started - std::min(queue.started, hw::kKeptBankCycles));
-  Leaving& last = leaving_.emplace_back();
-  last.ended = reads_.end(now, work.moves);
-  last.left = now + work.moves;
+  const std::uint64_t moves = work.cycles.latency - work.cycles.interval;
+  Leaving& last = queue.leaving.emplace_back();
+  last.ended = reads_.end(now, moves);
+  last.left = now + moves;
   last.after = hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + work.read_delay;
-  ++queue.leaving;
   end_command(queue, now, last.left + last.after, now);
 }
 
 void Replay::leave_array() {
   Queue& queue = queues_[kCompute];
-  const std::uint64_t now = leaving_.front().left;
+  const std::uint64_t now = queue.leaving.front().left;
   (void)advance_reads(now);
-  std::uint64_t number = queue.ended - queue.leaving;
-  if (reads_.leaves(leaving_.front().ended, now) == now) {
-    leaving_.erase(leaving_.begin());
-    --queue.leaving;
+  std::uint64_t number = queue.ended - queue.leaving.size();
+  if (reads_.leaves(queue.leaving.front().ended, now) == now) {
+    queue.leaving.erase(queue.leaving.begin());
     complete_command(queue, number);
     return;
   }
-  for (Leaving& each : leaving_) {
+  for (Leaving& each : queue.leaving) {
     each.left = reads_.leaves(each.ended, now);
     queue.completed[number++ & (queue.completed.size() - 1)] = each.left + each.after;
   }
@@ -223,8 +221,8 @@ void Replay::begin_store(Queue& queue) {
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
   work.set_up.readable = readable_at(work);
-  (void)advance_reads(queue.started);
   const auto left = [&](std::uint64_t from, std::uint64_t to) {
+    (void)advance_reads(queue.started);
     return reads_.words_left(scratchpad_, parameters.begin / bank_bytes_, from, to);
   };
   const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {

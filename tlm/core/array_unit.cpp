@@ -295,15 +295,15 @@ std::uint64_t ArrayUnit::wait_for_banks(const BankedSram::Demand& results, std::
 
 std::uint64_t ArrayUnit::advance_reads() {
   // What others have used of the scratchpad's banks is known up to now.
-  const hw::BankService& banks = memory_.scratchpad.service();
-  const std::uint64_t end = memory_.array.advance(banks, cycle());
-  if (!memory_.array.takes_next()) return end;
-  const Entry* const next = upcoming();
-  if (next == nullptr || !next->is_ready()) return end;
-  const auto* const matmul = next->command.as<hw::cmd::Matmul>();
-  if (matmul == nullptr) return end;
-  memory_.array.take_next(*matmul, next->ready, banks);
-  return memory_.array.advance(banks, cycle());
+  using Next = hw::OperandStream::Next;
+  return memory_.array.advance(memory_.scratchpad.service(), cycle(),
+                               [this]() -> std::optional<Next> {
+                                 const Entry* const next = upcoming();
+                                 if (next == nullptr || !next->is_ready()) return std::nullopt;
+                                 const auto* const matmul = next->command.as<hw::cmd::Matmul>();
+                                 if (matmul == nullptr) return std::nullopt;
+                                 return Next{matmul, next->ready};
+                               });
 }
 
 void ArrayUnit::complete_due() {

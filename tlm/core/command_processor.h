@@ -92,7 +92,8 @@ class CommandProcessor : public sc_core::sc_module {
   void release(Entry& entry);
   /// It will have before `cycle`, which is now or later, but not after the entry's completion.
   void release_at(Entry& entry, std::uint64_t cycle);
-  /// The entry's results are in memory at `cycle` (now or later).
+  /// The entry has let go of its unit with cycle `released`, and its results are in memory at
+  /// `completed` (now or later).
   void complete_at(Entry& entry, std::uint64_t started, std::uint64_t released,
                    std::uint64_t completed);
 

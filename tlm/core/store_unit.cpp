@@ -79,10 +79,10 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
   const hw::StoreSetUp::Command command = hw::set_up_command(
       chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle(), entry.readable);
   events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
-  memory_.advance_array();
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const auto left = [&](std::uint64_t from, std::uint64_t to) {
+    memory_.advance_array();
     return memory_.array.words_left(scratchpad.service(), begin / scratchpad.bank_bytes(), from,
                                     to);
   };

@@ -55,11 +55,12 @@ class ModelArray {
     leaving_.push_back({c, stream_.end(now, moves), now + moves});
   }
   std::uint64_t advance(std::uint64_t now) {
-    const std::uint64_t end = stream_.advance(banks_, now);
-    const std::size_t next = number_ + 1;
-    if (!stream_.takes_next() || next == ready_.size() || ready_[next] > now) return end;
-    stream_.take_next(test_.matmuls[next], ready_[next], banks_);
-    return stream_.advance(banks_, now);
+    using Next = OperandStream::Next;
+    return stream_.advance(banks_, now, [&]() -> std::optional<Next> {
+      const std::size_t next = number_ + 1;
+      if (next == ready_.size() || ready_[next] > now) return std::nullopt;
+      return Next{&test_.matmuls[next], ready_[next]};
+    });
   }
   void leave() {
     Leaving& first = leaving_.front();
