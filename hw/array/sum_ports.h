@@ -11,8 +11,10 @@
 /// The cycle contract of the accumulator in gates: rtl/core/systole_sum_memory.sv meets it.
 namespace systole::hw {
 
-/// The memories of an accumulator: each bank keeps its even and its odd rows in one of its own.
+/// The memories of an accumulator: each bank keeps its rows in four. Those of two rows that follow
+/// each other are never the same, and rows that are 4 or 16 apart go through all four.
 struct SumMemories {
+  static constexpr std::uint64_t kPerBank = 4;
   std::uint64_t cols, banks, rows_per_bank;  ///< sums of a row and of a vector; powers of 2
 
   /// One or two of them, which are the same then.
@@ -35,7 +37,7 @@ struct SumMemories {
   [[nodiscard]] Pair of_rows(std::uint64_t first, std::uint64_t last) const {
     const auto memory = [this](std::uint64_t row) {
       row %= banks * rows_per_bank;
-      return 2 * (row / rows_per_bank) + row % 2;
+      return kPerBank * (row / rows_per_bank) + (row + row / 4 + row / 16) % kPerBank;
     };
     return {memory(first), memory(last)};
   }

@@ -20,6 +20,8 @@ namespace systole::hw {
 /// takes it, and those before it one a cycle, each no earlier than its bytes have come over the
 /// bus. A write asks in the cycle that takes the last of its data and address, and is answered in
 /// cycle d - 1. An answer that the bus gives no earlier than that is offered a cycle later.
+/// `asks_with_address`: a write asks in the cycle that takes its address, without its bytes, which
+/// follow when they are all there.
 ///
 /// - INCR and WRAP bursts are served, FIXED ones refused with SLVERR and no request.
 /// - A read burst is one request. A write burst is one per run of bytes whose strobes are set,
@@ -35,19 +37,26 @@ class AxiSubordinate {
     unsigned bus_bytes = 16;  ///< width of what is behind it: how early the first beats are there
     unsigned reads = 8;       ///< address taken, last beat not taken
     unsigned writes = 8;      ///< address taken, response not taken
+    /// For a manager whose data follow their address without a gap: the bus carries the beats as
+    /// they come.
+    bool asks_with_address = false;
     /// How often a ready is withheld, or an answer that could be offered, of 1000 cycles: what the
     /// manager has to bear with.
     unsigned stalls_per_mille = 0;
     std::uint64_t seed = 1;
   };
 
-  /// To the bus. `data` and the request stay where they are until it is answered.
+  /// What is asked of the bus: to move bytes in its time, or one of both alone, if a write asks
+  /// with its address.
+  enum class Part : std::uint8_t { kAll, kTime, kBytes };
+  /// To the bus. `data` and the request stay where they are until it is answered; kBytes is not.
   struct Request {
     std::uint64_t address = 0;
-    std::uint8_t* data = nullptr;
+    std::uint8_t* data = nullptr;  ///< null: kTime
     std::uint32_t bytes = 0;
     bool write = false;
     std::size_t transaction = 0;
+    Part part = Part::kAll;
   };
 
   struct Counts {
@@ -83,7 +92,7 @@ class AxiSubordinate {
     AxiAddress burst;
     std::size_t number = 0;
     std::vector<std::uint8_t> bytes;  ///< of axi_range(burst)
-    std::size_t waits_for = 0;        ///< requests without an answer
+    std::size_t waits_for = 0;        ///< requests without an answer, data that are to come
     std::uint64_t answer = 0;         ///< cycle from which it may be answered
     AxiResponse response = AxiResponse::kOkay;
     unsigned beats = 0;  ///< read: taken by the manager
@@ -105,16 +114,24 @@ class AxiSubordinate {
   template <typename Cycle>
   [[nodiscard]] Transactions::iterator next(Transactions& all, std::uint64_t cycle, Cycle from);
   Transaction& open(Transactions& all, const AxiAddress& burst);
+  /// The transaction of a write whose data are the next ones.
+  Transaction& open_write();
+  void take_address(const AxiAddress& burst, const std::function<void(Request)>& ask);
   void ask_read(const AxiAddress& burst, std::uint64_t cycle,
                 const std::function<void(Request)>& ask);
   void ask_write(std::uint64_t cycle, const std::function<void(Request)>& ask);
   void count_waits(const AxiPins& pins);
+  [[nodiscard]] std::size_t outstanding_writes() const noexcept {
+    return writes_.size() + addresses_.size() - asked_.size();
+  }
 
   Params params_;
   std::mt19937_64 random_;
   Counts counts_;
   Transactions reads_, writes_;
   std::deque<AxiAddress> addresses_;  ///< of writes whose data are not complete
+  /// The same, of those that have asked with their addresses.
+  std::deque<Transactions::iterator> asked_;
   std::deque<WriteBeat> data_;
   std::size_t complete_ = 0;  ///< write bursts in `data_` with their last beat
   std::size_t numbers_ = 0;

@@ -1,14 +1,16 @@
 // The accumulator of a core, for vectors of sums from any sum on: rows of `Cols` sums in banks, each of
-// which has its even and its odd rows in a memory of their own, so that a vector that reaches into a
-// second row takes one cycle. Each memory is a systole_accumulator_sram, whose handshakes these are. A
-// vector that does not begin at a row uses those of two rows, whatever its mask. A loaded beat waits while
-// the array writes into a memory that it uses. Cycles: hw::SumPorts of hw/array/sum_ports.h.
+// which keeps its rows in four memories. A vector that does not begin at a row uses those of two rows,
+// whatever its mask; rows that follow each other are in two memories, so it takes one cycle. Row r is in
+// memory (r + r / 4 + r / 16) mod 4: tiles whose rows are 4 or 16 apart go through all four, and leave
+// three to whoever loads or reads. Each memory is a systole_accumulator_sram, whose handshakes these are.
+// A loaded beat waits while the array writes into a memory that it uses. Cycles: hw::SumPorts of
+// hw/array/sum_ports.h.
 
 `include "systole_assert.svh"
 
 module systole_sum_memory #(
   parameter  int unsigned Banks       = 2,
-  parameter  int unsigned RowsPerBank = 128,   // even and odd ones
+  parameter  int unsigned RowsPerBank = 128,
   parameter  int unsigned Cols        = 4,     // sums of a row and of a vector
   localparam int unsigned ColBits     = $clog2(Cols),
   localparam int unsigned RowBits     = $clog2(Banks * RowsPerBank),
@@ -42,15 +44,22 @@ module systole_sum_memory #(
   output logic [Cols*32-1:0] data_o
 );
 
-  localparam int unsigned HalfRows  = RowsPerBank / 2;
-  localparam int unsigned HalfBits  = $clog2(HalfRows);
+  localparam int unsigned Parts     = 4;   // of a bank
+  localparam int unsigned PartRows  = RowsPerBank / Parts;
+  localparam int unsigned PartBits  = $clog2(PartRows);
   localparam int unsigned BankBits  = Banks > 1 ? $clog2(Banks) : 1;
-  localparam int unsigned Memories  = 2 * Banks;
+  localparam int unsigned Memories  = Parts * Banks;
+
+  // The part of its bank in which a row is.
+  function automatic logic [1:0] part_of(input logic [RowBits-1:0] row);
+    part_of = 2'(row) + 2'(row >> 2) + 2'(row >> 4);
+  endfunction
 
   // ---------------------------------------------------------------- where a vector is
   logic [RowBits-1:0] write_row, write_next, read_row, read_next, load_next;
   logic [ColBits-1:0] write_lane, read_lane, lane_q;
-  logic               write_both, read_both, both_q, odd_q;   // reaches into a second row; begins in an odd one
+  logic               write_both, read_both, both_q;   // reaches into a second row
+  logic [1:0]         first_q, second_q;               // parts of the rows that are read
 
   assign {write_row, write_lane} = write_at_i;
   assign {read_row, read_lane}   = read_at_i;
@@ -76,27 +85,31 @@ module systole_sum_memory #(
   logic [Memories-1:0]         array_uses, load_uses, read_uses, write_ready, read_ready, data_valid;
   logic [Memories-1:0]         unused_written;
   logic [Memories*Cols*32-1:0] memory_data;
-  logic [1:0]                  half_valid;
-  logic [2*Cols*32-1:0]        data;
+  logic [Parts-1:0]            part_valid;
+  logic [Parts*Cols*32-1:0]    data;
   logic                        holds, read_fire;
 
-  for (genvar h = 0; h < 2; h++) begin : gen_half
+  for (genvar p = 0; p < Parts; p++) begin : gen_part
     logic                write_first, read_first, load_first;
+    logic                write_here, read_here, load_here;
     logic [RowBits-1:0]  write_at, read_at, load_at;
     logic [BankBits-1:0] write_bank, read_bank, load_bank;
     logic [Cols*4-1:0]   array_bytes, load_bytes;
-    logic                unused_parity;
+    logic                unused_part;
 
-    assign write_first   = write_row[0] == 1'(h);
-    assign read_first    = read_row[0] == 1'(h);
-    assign load_first    = load_row_i[0] == 1'(h);
-    assign write_at      = write_first ? write_row : write_next;
-    assign read_at       = read_first ? read_row : read_next;
-    assign load_at       = load_first ? load_row_i : load_next;
-    assign write_bank    = BankBits'(write_at >> (HalfBits + 1));
-    assign read_bank     = BankBits'(read_at >> (HalfBits + 1));
-    assign load_bank     = BankBits'(load_at >> (HalfBits + 1));
-    assign unused_parity = write_at[0] ^ read_at[0] ^ load_at[0];
+    assign write_first = part_of(write_row) == 2'(p);
+    assign read_first  = part_of(read_row) == 2'(p);
+    assign load_first  = part_of(load_row_i) == 2'(p);
+    assign write_here  = write_first || (write_both && part_of(write_next) == 2'(p));
+    assign read_here   = read_first || (read_both && part_of(read_next) == 2'(p));
+    assign load_here   = load_first || (load_both_i && part_of(load_next) == 2'(p));
+    assign write_at    = write_first ? write_row : write_next;
+    assign read_at     = read_first ? read_row : read_next;
+    assign load_at     = load_first ? load_row_i : load_next;
+    assign write_bank  = BankBits'(write_at >> (PartBits + 2));
+    assign read_bank   = BankBits'(read_at >> (PartBits + 2));
+    assign load_bank   = BankBits'(load_at >> (PartBits + 2));
+    assign unused_part = ^{write_at[1:0], read_at[1:0], load_at[1:0]};
 
     for (genvar l = 0; l < Cols; l++) begin : gen_mask
       assign array_bytes[4*l+:4] = {4{lanes_mask[l] && lanes_first[l] == write_first}};
@@ -104,20 +117,20 @@ module systole_sum_memory #(
     end
 
     for (genvar b = 0; b < Banks; b++) begin : gen_bank
-      localparam int unsigned M = h * Banks + b;
+      localparam int unsigned M = p * Banks + b;
 
-      assign array_uses[M] = write_valid_i && (write_first || write_both) && write_bank == BankBits'(b);
-      assign load_uses[M]  = load_valid_i && (load_first || load_both_i) && load_bank == BankBits'(b);
-      assign read_uses[M]  = (read_first || read_both) && read_bank == BankBits'(b);
+      assign array_uses[M] = write_valid_i && write_here && write_bank == BankBits'(b);
+      assign load_uses[M]  = load_valid_i && load_here && load_bank == BankBits'(b);
+      assign read_uses[M]  = read_here && read_bank == BankBits'(b);
 
       systole_accumulator_sram #(
-        .Banks(1), .Ports(2), .RowsPerBank(HalfRows), .Cols(Cols), .Parts(4)
+        .Banks(1), .Ports(2), .RowsPerBank(PartRows), .Cols(Cols), .Parts(4)
       ) u_memory (
         .clk_i, .rst_ni,
         .write_valid_i(array_uses[M] || (load_uses[M] && load_ready_o)),
         .write_ready_o(write_ready[M]),
         .write_bank_i ('0),
-        .write_row_i  (array_uses[M] ? write_at[HalfBits:1] : load_at[HalfBits:1]),
+        .write_row_i  (array_uses[M] ? write_at[PartBits+1:2] : load_at[PartBits+1:2]),
         .write_mask_i (array_uses[M] ? array_bytes : load_bytes),
         .write_data_i (array_uses[M] ? lanes_data : load_data_i),
         .accumulate_i (array_uses[M] && accumulate_i),
@@ -125,18 +138,18 @@ module systole_sum_memory #(
         .read_valid_i (read_fire && read_uses[M]),
         .read_ready_o (read_ready[M]),
         .read_bank_i  ('0),
-        .read_row_i   (read_at[HalfBits:1]),
+        .read_row_i   (read_at[PartBits+1:2]),
         .data_valid_o (data_valid[M]),
         .data_ready_i,
         .data_o       (memory_data[M*Cols*32+:Cols*32])
       );
     end
 
-    assign half_valid[h] = |data_valid[h*Banks+:Banks];
+    assign part_valid[p] = |data_valid[p*Banks+:Banks];
     always_comb begin
-      data[h*Cols*32+:Cols*32] = '0;
+      data[p*Cols*32+:Cols*32] = '0;
       for (int unsigned b = 0; b < Banks; b++) begin
-        if (data_valid[h*Banks+b]) data[h*Cols*32+:Cols*32] = memory_data[(h*Banks+b)*Cols*32+:Cols*32];
+        if (data_valid[p*Banks+b]) data[p*Cols*32+:Cols*32] = memory_data[(p*Banks+b)*Cols*32+:Cols*32];
       end
     end
   end
@@ -151,23 +164,23 @@ module systole_sum_memory #(
 
   always_ff @(posedge clk_i) begin
     if (read_fire) begin
-      lane_q <= read_lane;
-      odd_q  <= read_row[0];
-      both_q <= read_both;
+      lane_q   <= read_lane;
+      both_q   <= read_both;
+      first_q  <= part_of(read_row);
+      second_q <= part_of(read_next);
     end
   end
 
   for (genvar c = 0; c < Cols; c++) begin : gen_column
     logic [ColBits:0] lane;
-    logic             half;
-    assign lane              = (ColBits+1)'(lane_q) + (ColBits+1)'(c);
-    assign half              = odd_q ^ lane[ColBits];
-    assign data_o[32*c+:32]  = half ? data[(Cols + 32'(lane[ColBits-1:0]))*32+:32]
-                                    : data[32'(lane[ColBits-1:0])*32+:32];
+    logic [1:0]       part;
+    assign lane             = (ColBits+1)'(lane_q) + (ColBits+1)'(c);
+    assign part             = lane[ColBits] ? second_q : first_q;
+    assign data_o[32*c+:32] = data[(32'(part)*Cols + 32'(lane[ColBits-1:0]))*32+:32];
   end
 
-  `SYSTOLE_ASSERT_INIT(SizesUsable_A, HalfRows >= 2 && 2**ColBits == Cols && 2**HalfBits == HalfRows)
-  `SYSTOLE_ASSERT(BothThere_A, data_valid_o |-> half_valid == (both_q ? 2'b11 : odd_q ? 2'b10 : 2'b01))
+  `SYSTOLE_ASSERT_INIT(SizesUsable_A, PartRows >= 2 && 2**ColBits == Cols && 2**PartBits == PartRows)
+  `SYSTOLE_ASSERT(BothThere_A, data_valid_o |-> part_valid[first_q] && (!both_q || part_valid[second_q]))
   `SYSTOLE_ASSERT(WriteTaken_A, write_valid_i |-> write_ready_o)
 
 endmodule

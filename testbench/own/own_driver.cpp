@@ -41,7 +41,7 @@ OwnDriver core_driver() {
            {"scratchpad_banks", "Banks", 2, 64, 4},
            {"scratchpad_rows", "BankWords", 4, 1 << 20, 1024},
            {"accumulator_banks", "SumBanks", 2, 64, 2},
-           {"accumulator_rows", "SumBankRows", 4, 1 << 20, 2048}},
+           {"accumulator_rows", "SumBankRows", 8, 1 << 20, 2048}},
           "testbench/rtl/core/core_unit.h",
           "CoreBuild",
           "CoreBuildOf<Model>",

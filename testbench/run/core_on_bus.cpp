@@ -65,6 +65,7 @@ struct CoreOnBus::Modules {
     bus.connect_target(dram.socket, hw::kDramBase, std::uint64_t{machine.dram.mib} << 20);
     bus.connect_target(start.socket, hw::kRegistersBase, hw::kRegisterBytes);
     bus.connect_initiator(host.socket);
+    dram.take_time_alone();
     constexpr std::array<const char*, CorePorts::kPorts> kNames = {"program", "loads", "stores",
                                                                    "operands"};
     for (std::size_t i = 0; i < CorePorts::kPorts; ++i) {
@@ -72,6 +73,8 @@ struct CoreOnBus::Modules {
       params.bytes = core.size().lanes;
       // The core's IDs are what bounds its requests.
       params.reads = params.writes = 2 * core.size().outstanding;
+      // The core's data follow their address without a gap (hw/dma/write_dma.h).
+      params.asks_with_address = i == CorePorts::kStores;
       bridges.push_back(std::make_unique<tlm_model::AxiBridge>(
           kNames.at(i), machine.bus, params, core.port(static_cast<CorePorts::Port>(i))));
       bus.connect_initiator(bridges.back()->socket);

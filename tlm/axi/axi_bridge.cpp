@@ -56,6 +56,7 @@ void AxiBridge::run_clock() {
       return;
     }
     subordinate_.edge(pins_, cycle, [this](const hw::AxiSubordinate::Request& request) {
+      if (request.part == hw::AxiSubordinate::Part::kBytes) return move_bytes(request);
       requests_.push_back(request);
       asked_.notify();
     });
@@ -63,6 +64,13 @@ void AxiBridge::run_clock() {
     ++cycles_;
     ++cycle;
   }
+}
+
+void AxiBridge::move_bytes(const hw::AxiSubordinate::Request& request) {
+  tlm::tlm_generic_payload payload;
+  payload.set_command(tlm::TLM_WRITE_COMMAND);
+  describe_request(payload, request.address, request.data, request.bytes);
+  (void)socket->transport_dbg(payload);  // the time of the burst says whether there is such a place
 }
 
 // A separate process: a target may wait, and the RTL's clock must not.

@@ -26,7 +26,9 @@ namespace systole::tlm_model {
 /// bus, and a manager that asks again in d does so as a port of the model. A target that blocks
 /// until it is done is answered a cycle later. A write reaches the bus with its last beat, so that
 /// a slow manager never holds the bus's data channel; its beats pass the pins before they pass the
-/// bus.
+/// bus. With `asks_with_address` it does so with its address, for its time alone, and its bytes
+/// are in memory when the last beat is there: for targets that take time alone and transport_dbg(),
+/// as a MemoryTarget does.
 ///
 /// | bus                        | response |
 /// |----------------------------|----------|
@@ -59,6 +61,8 @@ class AxiBridge : public sc_core::sc_module {
  private:
   void run_clock();
   void run_requests();
+  /// Writes bytes, without taking time.
+  void move_bytes(const hw::AxiSubordinate::Request& request);
   [[nodiscard]] bool busy() const;
 
   const Clock clock_;

@@ -16,19 +16,37 @@ std::vector<SumWrite> pair_of(std::uint64_t first, std::uint64_t second) {
 }
 
 TEST(SumPorts, HaveNoneWhereOneMemoryWritesAndReadsForTheArray) {
-  const SumPorts ports(kSize, pair_of(0, 8), {});  // rows 0 and 2
-  EXPECT_TRUE(ports.none(11, 16)) << "an even row of that bank";
-  EXPECT_TRUE(ports.none(11, 6)) << "rows 1 and 2";
-  EXPECT_FALSE(ports.none(11, 4)) << "row 1";
-  EXPECT_FALSE(ports.none(11, 32)) << "row 8: another bank";
+  const SumPorts ports(kSize, pair_of(0, 28), {});  // rows 0 and 7
+  EXPECT_TRUE(ports.none(11, 28)) << "a row of that memory";
+  EXPECT_TRUE(ports.none(11, 25)) << "rows 6 and 7";
+  EXPECT_FALSE(ports.none(11, 24)) << "row 6";
+  EXPECT_FALSE(ports.none(11, 40)) << "row 10: another bank";
   EXPECT_TRUE(ports.none(11, 30 + 32)) << "rows 15 and 0";
-  EXPECT_FALSE(ports.none(10, 16));
-  EXPECT_FALSE(ports.none(12, 16));
+  EXPECT_FALSE(ports.none(10, 28));
+  EXPECT_FALSE(ports.none(12, 28));
 }
 
 TEST(SumPorts, HaveOneWhereTheRowsAreInDifferentMemories) {
-  const SumPorts ports(kSize, pair_of(0, 4), {});
-  for (std::uint64_t at = 0; at < 64; ++at) EXPECT_FALSE(ports.none(11, at));
+  for (const std::uint64_t other : {4U, 8U, 12U, 16U, 20U, 24U}) {
+    const SumPorts ports(kSize, pair_of(0, other), {});
+    for (std::uint64_t at = 0; at < 64; ++at) EXPECT_FALSE(ports.none(11, at)) << other;
+  }
+}
+
+// So one that reaches into a second row takes a cycle, and a tile with a row in every fourth or
+// sixteenth row of the accumulator leaves three memories of four to others.
+TEST(SumMemories, OfRowsNearEachOtherAreDifferent) {
+  const SumMemories size{4, 2, 256};
+  for (std::uint64_t row = 0; row < 511; ++row) {
+    const SumMemories::Pair two = size.of_vector(row * 4 + 1);
+    EXPECT_NE(two[0], two[1]) << row;
+    EXPECT_LT(two[0], 8U);
+  }
+  for (const std::uint64_t apart : {1U, 4U, 16U}) {
+    for (std::uint64_t row = 0; row + apart < 256; ++row) {
+      EXPECT_NE(size.of_vector(row * 4)[0], size.of_vector((row + apart) * 4)[0]) << row;
+    }
+  }
 }
 
 TEST(SumPorts, CountBothRowsOfAVector) {
@@ -39,19 +57,19 @@ TEST(SumPorts, CountBothRowsOfAVector) {
 }
 
 TEST(SumPorts, AreFreeWithoutAddition) {
-  const SumPorts ports(kSize, {{10, 0, true}, {11, 8, false}, {13, 8, true}}, {});
+  const SumPorts ports(kSize, {{10, 0, true}, {11, 28, false}, {13, 28, true}}, {});
   EXPECT_FALSE(ports.none(11, 0));
   EXPECT_FALSE(ports.none(13, 0)) << "nothing is written in that cycle";
 }
 
-// What was loaded in the cycle before is written, too: row 2, or row 1 and row 2.
+// What was loaded in the cycle before is written, too: row 7, or row 6 and row 7.
 TEST(SumPorts, CountWhatLoadsWrite) {
   const std::vector<SumWrite> array = {{11, 0, true}};
-  EXPECT_TRUE(SumPorts(kSize, array, {{9, 0, 0}, {10, 8, 9}}).none(11, 0));
-  EXPECT_TRUE(SumPorts(kSize, array, {{10, 7, 8}}).none(11, 0));
-  EXPECT_FALSE(SumPorts(kSize, array, {{10, 5, 7}}).none(11, 0));
-  EXPECT_FALSE(SumPorts(kSize, array, {{10, 32, 35}}).none(11, 0));
-  EXPECT_FALSE(SumPorts(kSize, array, {{9, 8, 9}, {11, 8, 9}}).none(11, 0));
+  EXPECT_TRUE(SumPorts(kSize, array, {{9, 0, 0}, {10, 28, 29}}).none(11, 0));
+  EXPECT_TRUE(SumPorts(kSize, array, {{10, 27, 28}}).none(11, 0));
+  EXPECT_FALSE(SumPorts(kSize, array, {{10, 25, 27}}).none(11, 0));
+  EXPECT_FALSE(SumPorts(kSize, array, {{10, 40, 43}}).none(11, 0));
+  EXPECT_FALSE(SumPorts(kSize, array, {{9, 28, 29}, {11, 28, 29}}).none(11, 0));
 }
 
 }  // namespace

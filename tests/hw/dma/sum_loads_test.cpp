@@ -26,24 +26,25 @@ TEST(SumLoads, WriteABeatInTheCycleAfterItsOwn) {
 }
 
 TEST(SumLoads, WaitForTheArrayInTheirMemoriesAndForEachOther) {
-  const std::vector<SumWrite> array = {{101, 0, false}, {102, 8, false}, {104, 4, true}};
-  const SumLoads loads(kSums, array, {{100, 16, 19}, {101, 4, 7}});
-  EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{103, 105})) << "even rows, odd rows";
-  EXPECT_EQ(loads.placed({100, 16, 19}), 104U);
-  EXPECT_EQ(loads.placed({101, 4, 7}), 106U);
+  const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, false}, {104, 4, true}};
+  const SumLoads loads(kSums, array, {{100, 28, 31}, {101, 16, 19}});
+  EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{103, 105}))
+      << "rows 0 and 7, rows 1 and 4";
+  EXPECT_EQ(loads.placed({100, 28, 31}), 104U);
+  EXPECT_EQ(loads.placed({101, 16, 19}), 106U);
 }
 
 TEST(SumLoads, GoOnBesideTheArrayInOtherMemories) {
   const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, true}, {103, 2, false}};
-  const SumLoads loads(kSums, array, {{100, 4, 7}, {101, 32, 35}, {102, 7, 8}});
+  const SumLoads loads(kSums, array, {{100, 4, 7}, {101, 40, 43}, {102, 7, 8}});
   EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{101, 102, 104}))
-      << "an odd row, another bank, and two rows beside a vector of two";
+      << "another row, another bank, and two rows beside a vector of two";
 }
 
 // Of a beat that is none of them: only those before it count.
 TEST(SumLoads, SayWhenAnotherBeatWouldBeThere) {
   const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, false}};
-  const SumLoads loads(kSums, array, {{100, 0, 3}, {105, 4, 7}});
+  const SumLoads loads(kSums, array, {{100, 28, 31}, {105, 4, 7}});
   EXPECT_EQ(loads.placed({99, 4, 7}), 101U);
   EXPECT_EQ(loads.placed({102, 4, 7}), 105U) << "after the beat of cycle 100, written in 103";
   EXPECT_EQ(loads.placed({104, 4, 7}), 106U);

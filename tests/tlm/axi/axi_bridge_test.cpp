@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "hw/description/machine_file.h"
@@ -27,6 +28,7 @@ struct BurstCase {
   std::vector<hw::AxiData> data;
   std::vector<hw::AxiStrobes> strobes;
   hw::AxiResponse response = hw::AxiResponse::kOkay;
+  std::uint64_t addressed = 0;            ///< edge: the address of a write
   std::uint64_t asked = 0, answered = 0;  ///< edges: read address or last data, last answer
 };
 
@@ -63,6 +65,7 @@ class PinManager : public hw::AxiManager {
     if (pins_.aw.valid && pins_.aw.ready) {
       aw_offered_ = false;
       writes_[aw_.front()->address.id].push_back(aw_.front());
+      aw_.front()->addressed = now;
       aw_.front()->asked = std::max(aw_.front()->asked, now);
       aw_.erase(aw_.begin());
       ++open_;
@@ -169,9 +172,11 @@ class AxiBridgeTest : public test::SystemCTest {
 
   /// Elaborates a bridge for bursts, which begin with the next sc_start().
   AxiBridge& connect(std::vector<BurstCase>& bursts, unsigned pauses, unsigned stalls,
-                     bool alone = false) {
+                     bool with_address, bool alone = false) {
+    if (with_address) dram.take_time_alone();
     hw::AxiSubordinate::Params params;
     params.bytes = kAxiBytes;
+    params.asks_with_address = with_address;
     params.stalls_per_mille = stalls;
     managers.push_back(std::make_unique<PinManager>(bursts, clock, pauses, alone));
     bridges.push_back(std::make_unique<AxiBridge>("bridge", machine.bus, params, *managers.back()));
@@ -225,11 +230,14 @@ void expect_bursts(const std::vector<BurstCase>& bursts, std::vector<std::uint8_
 }
 
 // Writes and reads of other places at the same time, with four IDs, all kinds of bursts, narrow,
-// unaligned and with holes in the strobes, under pauses of both sides.
-class AxiBridgeTraffic : public AxiBridgeTest, public testing::WithParamInterface<unsigned> {};
+// unaligned and with holes in the strobes, under pauses of both sides; writes that ask with their
+// last beat, or with their address.
+class AxiBridgeTraffic : public AxiBridgeTest,
+                         public testing::WithParamInterface<std::tuple<unsigned, bool>> {};
 
 TEST_P(AxiBridgeTraffic, MovesEveryByteThatIsAskedFor) {
-  std::mt19937_64 random(GetParam());
+  const auto [pauses, with_address] = GetParam();
+  std::mt19937_64 random(pauses);
   std::vector<BurstCase> bursts;
   for (std::uint64_t i = 0; i < 300; ++i) {
     const bool write = random() % 2 == 0;
@@ -239,7 +247,7 @@ TEST_P(AxiBridgeTraffic, MovesEveryByteThatIsAskedFor) {
   }
   std::vector<std::uint8_t> before(kAxiMemory), after(kAxiMemory);
   for (std::uint8_t& byte : before) byte = static_cast<std::uint8_t>(random());
-  const AxiBridge& bridge = connect(bursts, GetParam(), GetParam());
+  const AxiBridge& bridge = connect(bursts, pauses, pauses, with_address);
   move(tlm::TLM_WRITE_COMMAND, before);
   sc_core::sc_start();
   move(tlm::TLM_READ_COMMAND, after);
@@ -263,13 +271,15 @@ TEST_P(AxiBridgeTraffic, MovesEveryByteThatIsAskedFor) {
   }
   EXPECT_GT(overtaken, 0U);
 }
-INSTANTIATE_TEST_SUITE_P(Pauses, AxiBridgeTraffic, testing::Values(0U, 200U, 700U));
+INSTANTIATE_TEST_SUITE_P(Pauses, AxiBridgeTraffic,
+                         testing::Combine(testing::Values(0U, 200U, 700U), testing::Bool()));
 
 // A burst alone adds no cycle to what the bus says; several at a time take none away.
-class AxiBridgeCycles : public AxiBridgeTest, public testing::WithParamInterface<bool> {};
+class AxiBridgeCycles : public AxiBridgeTest,
+                        public testing::WithParamInterface<std::tuple<bool, bool>> {};
 
 TEST_P(AxiBridgeCycles, AreThoseOfTheBus) {
-  const bool alone = GetParam();
+  const auto [alone, with_address] = GetParam();
   std::mt19937_64 random(5);
   std::vector<BurstCase> bursts;
   for (std::uint64_t i = 0; i < 200; ++i) {
@@ -284,7 +294,7 @@ TEST_P(AxiBridgeCycles, AreThoseOfTheBus) {
     }
     bursts.push_back(burst);
   }
-  connect(bursts, 0, 0, alone);
+  connect(bursts, 0, 0, with_address, alone);
   sc_core::sc_start();
   ASSERT_EQ(transactions.size(), bursts.size());
   std::uint64_t at_once = 0;
@@ -296,7 +306,7 @@ TEST_P(AxiBridgeCycles, AreThoseOfTheBus) {
     const hw::AxiRange bytes = hw::axi_range(burst->address);
     EXPECT_EQ(transaction.bytes, bytes.end - bytes.begin);
     EXPECT_EQ(transaction.write, burst->write);
-    EXPECT_EQ(transaction.asked, burst->asked);
+    EXPECT_EQ(transaction.asked, burst->write && with_address ? burst->addressed : burst->asked);
     // The manager has the answer in the cycle after the one in which it takes it.
     EXPECT_GE(burst->answered + 1, transaction.answered);
     at_once += burst->answered + 1 == transaction.answered ? 1 : 0;
@@ -307,7 +317,8 @@ TEST_P(AxiBridgeCycles, AreThoseOfTheBus) {
     EXPECT_GT(at_once, bursts.size() / 4);
   }
 }
-INSTANTIATE_TEST_SUITE_P(AloneOrNot, AxiBridgeCycles, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(AloneOrNot, AxiBridgeCycles,
+                         testing::Combine(testing::Bool(), testing::Bool()));
 
 class BrokenManager : public hw::AxiManager {
  public:
