@@ -113,7 +113,9 @@ std::vector<MachineKey> make_core_keys() {
       power_of_two<kAccumulator, &Sram::banks>("accumulator.banks", "", 1, 64,
           "banks that are accessed independently", kGemmini),
       integer<kAccumulator, &Sram::ports>("accumulator.ports", "", 1, 4,
-          "accesses per bank and cycle", kGemmini),
+          "accesses per memory and cycle", kGemmini),
+      power_of_two<kAccumulator, &Sram::memories>("accumulator.memories", "", 1, 4,
+          "memories of a bank, over which its rows are spread", kChosen),
       word<kAccumulator, &Sram::protection>("accumulator.protection", {"none", "parity", "secded"},
           "code against flipped bits, of each sum", kGemmini),
 

@@ -52,7 +52,7 @@ bool scratchpad_rows_are_whole(const Machine& m) {
   return whole_rows(m.scratchpad, scratchpad_row(m));
 }
 bool accumulator_rows_are_whole(const Machine& m) {
-  return whole_rows(m.accumulator, accumulator_row(m));
+  return whole_rows(m.accumulator, m.accumulator.memories * accumulator_row(m));
 }
 bool split_is_of_tiles(const Machine& m) {
   return m.array.split == ArraySplit::kNone ||
@@ -195,8 +195,8 @@ const std::vector<MachineRule>& machine_rules() {
       {{"accumulator.kib", "array.rows", "array.cols"},
        "room for two tiles of array.rows x array.cols int32",
        accumulator_holds_tiles},
-      {{"accumulator.banks", "accumulator.kib", "array.cols"},
-       "equal banks of whole rows of array.cols int32",
+      {{"accumulator.banks", "accumulator.memories", "accumulator.kib", "array.cols"},
+       "equal memories of whole rows of array.cols int32",
        accumulator_rows_are_whole},
       {{"attention.lines", "attention.macs_per_line", "array.rows", "array.cols"},
        "0, or as many lines as make array.rows x array.cols MACs",

@@ -11,6 +11,10 @@
 /// writes into none of its memories.
 namespace systole::hw {
 
+/// From the cycle with which a beat has come to the one with which its sums are in the accumulator,
+/// where the array is not in the way.
+inline constexpr std::uint64_t kSumLoadCycles = 2;
+
 class SumLoads {
  public:
   /// `array`: vectors of sums that the array writes; `beats`: what the port has read, a beat a

@@ -53,7 +53,7 @@ SramSize scratchpad_size(const Machine& machine) {
 SramSize accumulator_size(const Machine& machine) {
   const double growth = accumulator_code(machine).growth();
   return {growth * kKib * machine.accumulator.kib, growth * accumulator_word_bytes(machine),
-          machine.accumulator.banks, machine.accumulator.ports};
+          machine.accumulator.banks * machine.accumulator.memories, machine.accumulator.ports};
 }
 
 SramSize l2_size(const Machine& machine) {

@@ -9,6 +9,7 @@
 
 #include "hw/core/bank_words.h"
 #include "hw/core/operand_stream.h"
+#include "hw/dma/sum_loads.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
@@ -32,8 +33,9 @@ namespace systole::mapper {
 ///
 /// Not modelled by the chunk: an L2 cache is its latency alone, the walks of a TLB read an idle
 /// memory, slots of a DMA port come free in the order of issue, attention takes the cycles that
-/// were announced, an encoder holds up rows by its mean interval, and the runs of a window are all
-/// alike. By request the last two, and that a core waits with a chain until it has a place for it.
+/// were announced, an encoder holds up rows by its mean interval, a load to the accumulator keeps
+/// no slot until its sums are there, and the runs of a window are all alike. By request the last
+/// two, and that a core waits with a chain until it has a place for it.
 class Replay {
  public:
   enum class Service : std::uint8_t { kChunks, kRequests };
@@ -170,6 +172,10 @@ class Replay {
   /// The unit that acts first does so. False if none can.
   bool step();
 
+  /// Cycles from the arrival of a load to its end.
+  [[nodiscard]] static std::uint64_t settling(const ReplayWork& work) {
+    return work.to_accumulator ? hw::kSumLoadCycles : 0;
+  }
   void begin_load(Queue& queue);
   void step_load(Queue& queue, double horizon);
   void arrive(ReplayWork& work, std::uint64_t at, const ReplayMemory::Chunk& chunk);
@@ -226,6 +232,7 @@ class Replay {
     return transfer(write, port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
   }
   void begin_load_requests(Queue& queue);
+  void load_next(const ReplayWork& work);
   void step_load_requests(Queue& queue, double horizon);
   void load_row(ReplayWork& work, std::uint64_t arrived);
   void begin_store_requests();

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "base/round.h"
 #include "hw/core/bank_words.h"
 
 namespace systole::mapper {
 
 std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uint64_t from,
                                     std::uint64_t to, bool yields) const {
-  const std::uint64_t capacity = (to - from) * ports_;
+  if (serves_all_) return 0;
+  const std::uint64_t capacity = (to - from) * accesses_;
   if (!yields) {
     std::uint64_t words = 0;
     for (unsigned i = 0; i < count; ++i) words += demands[i].words;
@@ -55,7 +57,7 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
   }
   std::uint64_t worst = 0;
   for (std::uint64_t bank = lowest; bank <= highest; ++bank) worst = std::max(worst, wanted[bank]);
-  return worst > capacity ? (worst - capacity + ports_ - 1) / ports_ : 0;
+  return worst > capacity ? ceil_div(worst - capacity, accesses_) : 0;
 }
 
 }  // namespace systole::mapper

@@ -16,7 +16,11 @@ class ReplayBanks {
  public:
   /// `kept`: records, a power of two.
   ReplayBanks(const hw::Machine::Sram& sram, std::size_t kept)
-      : ports_(sram.ports), banks_(sram.banks), bank_bytes_(sram.bank_bytes()), records_(kept) {}
+      : accesses_(sram.bank_accesses()),
+        serves_all_(sram.serves_all()),
+        banks_(sram.banks),
+        bank_bytes_(sram.bank_bytes()),
+        records_(kept) {}
 
   /// `words` accesses, spread over the addresses [begin, end) and the cycles [from, to).
   struct Use {
@@ -24,7 +28,7 @@ class ReplayBanks {
     std::uint64_t from = 0, to = 0;
   };
   void record(const Use& use) {
-    if (use.words == 0 || use.begin >= use.end) return;
+    if (serves_all_ || use.words == 0 || use.begin >= use.end) return;
     Record& record = records_[count_++ & (records_.size() - 1)];
     record.use = use;
     if (use.to <= use.from) record.use.to = use.from + 1;
@@ -46,7 +50,9 @@ class ReplayBanks {
     std::uint64_t first_bank = 0, last_bank = 0;
   };
 
-  std::uint64_t ports_, banks_, bank_bytes_;
+  std::uint64_t accesses_;
+  bool serves_all_;
+  std::uint64_t banks_, bank_bytes_;
   std::uint64_t count_ = 0;
   std::vector<Record> records_;
   std::uint64_t latest_ = 0;  ///< end of all uses so far

@@ -185,7 +185,7 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
     }
     const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
     const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
-    port.take_slot(cycle, done);
+    port.take_slot(cycle, done + rows.settling);
     rows.row_done = std::max(rows.row_done, done);
     on_request(length, done);
     left.at += length;
@@ -206,8 +206,18 @@ void Replay::begin_load_requests(Queue& queue) {
   if (work.expands) taken_ = std::max(taken_, expander_free_);
   before_last_ = static_cast<double>(queue.started);
   r.load_operand = 0;
-  r.loaded = {work.operands == 0 ? work.rows : work.operand[0], 0, 0};
+  load_next(work);
   queue.phase = Phase::kRows;
+}
+
+// An operand of its chain, or at last what goes through it.
+void Replay::load_next(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  if (r.load_operand < work.operands) {
+    r.loaded = {work.operand[r.load_operand], 0, 0};
+  } else {
+    r.loaded = {work.rows, 0, 0, settling(work)};
+  }
 }
 
 void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
@@ -217,6 +227,7 @@ void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
     taken_ = std::max(taken_, static_cast<double>(arrived)) + static_cast<double>(work.per_row);
     there = static_cast<std::uint64_t>(taken_) + work.fill;
   }
+  there += settling(work);
   load_done_ = std::max(load_done_, static_cast<double>(there));
   const std::uint64_t begin = work.local.begin;
   work.local.begin += work.local_pitch;
@@ -239,7 +250,7 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
     if (last != 0) taken_ = static_cast<double>(last);
     if (!all) return;
     ++r.load_operand;
-    r.loaded = {r.load_operand < work.operands ? work.operand[r.load_operand] : work.rows, 0, 0};
+    load_next(work);
   }
   const auto on_row = [&](std::uint64_t arrived) { load_row(work, arrived); };
   const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) {
@@ -253,7 +264,8 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   if (work.has_chain) {
     if (work.expands) expander_free_ = taken_;
     free = std::max(free, work.expands ? before_last_ : taken_);
-    load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
+    const std::uint64_t left = work.fill + settling(work);
+    load_done_ = std::max(load_done_, taken_ + static_cast<double>(left));
   }
   const auto done = static_cast<std::uint64_t>(std::max(load_done_, free));
   end_command(queue, done, done, static_cast<std::uint64_t>(free));

@@ -46,6 +46,7 @@ struct ReplayRequests {
     ReplayRows left;
     std::uint64_t not_before = 0;  ///< cycle in which the first request may issue
     std::uint64_t row_done = 0;    ///< cycle in which all requests so far of the next row are done
+    std::uint64_t settling = 0;    ///< cycles for which a request keeps its slot after it is done
   };
 
   /// What fetches the program (tlm/core/program_reader.h), chunk by chunk: its commands, and when

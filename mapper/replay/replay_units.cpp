@@ -135,7 +135,7 @@ void Replay::step_load(Queue& queue, double horizon) {
     free = std::max(free, work.expands ? before_last_ : taken_);
     load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
   }
-  const std::uint64_t done = whole(load_done_);
+  const std::uint64_t done = whole(load_done_) + settling(work);
   end_command(queue, done, done, whole(free));
 }
 

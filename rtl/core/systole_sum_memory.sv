@@ -1,10 +1,10 @@
 // The accumulator of a core, for vectors of sums from any sum on: rows of `Cols` sums in banks, each of
 // which keeps its rows in four memories. A vector that does not begin at a row uses those of two rows,
-// whatever its mask; rows that follow each other are in two memories, so it takes one cycle. Row r is in
-// memory (r + r / 4 + r / 16) mod 4: tiles whose rows are 4 or 16 apart go through all four, and leave
-// three to whoever loads or reads. Each memory is a systole_accumulator_sram, whose handshakes these are.
-// A loaded beat waits while the array writes into a memory that it uses. Cycles: hw::SumPorts of
-// hw/array/sum_ports.h.
+// whatever its mask; rows that follow each other are in two memories, so it takes one cycle. Rows of a
+// tile that are further apart are in different ones, too, as a rule, so that the array leaves three of
+// them to whoever loads or reads. Each memory is a systole_accumulator_sram, whose handshakes these are.
+// A loaded beat waits while the array writes into a memory that it uses. Cycles, and which row is where:
+// hw::SumPorts and hw::SumMemories of hw/array/sum_ports.h.
 
 `include "systole_assert.svh"
 
@@ -52,7 +52,10 @@ module systole_sum_memory #(
 
   // The part of its bank in which a row is.
   function automatic logic [1:0] part_of(input logic [RowBits-1:0] row);
-    part_of = 2'(row) + 2'(row >> 2) + 2'(row >> 4);
+    part_of = row[1:0];
+    for (int unsigned i = 2; i < RowBits; i++) begin
+      if (row[i]) part_of ^= i % 3 == 2 ? 2'd2 : i % 3 == 0 ? 2'd3 : 2'd1;
+    end
   endfunction
 
   // ---------------------------------------------------------------- where a vector is

@@ -44,6 +44,7 @@ constexpr std::array kResources = {
     Resource{"accumulator.kib", kMore, Acts::kProgram},
     Resource{"accumulator.banks", kMore, Acts::kStoreBanks},
     Resource{"accumulator.ports", kMore, Acts::kStoreBanks},
+    Resource{"accumulator.memories", kMore, Acts::kStoreBanks},
     Resource{"postop.lanes", kMore, Acts::kPostop},
     Resource{"core.clock_mhz", kMore, Acts::kProgram},
     Resource{"core.load_queue", kMore, Acts::kProgram},

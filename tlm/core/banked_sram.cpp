@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/round.h"
 #include "hw/core/bank_words.h"
 
 namespace systole::tlm_model {
@@ -27,7 +28,7 @@ std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64
                                  std::uint64_t words, std::uint64_t from, std::uint64_t to) {
   const auto use = [&](std::size_t bank, std::uint64_t share) {
     if (share == 0) return;
-    uses_[bank].push_back({from, std::max(to, from + 1), share});
+    if (!params_.serves_all()) uses_[bank].push_back({from, std::max(to, from + 1), share});
     if (watched()) show_use(client, bank, share, from, std::max(to, from + 1));
     last_bank_ = bank;
   };
@@ -53,6 +54,7 @@ std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64
 
 std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                    std::uint64_t to, Yield yield) const {
+  if (params_.serves_all()) return 0;
   return worst_bank(demands, from, to, yield).cycles;
 }
 
@@ -67,13 +69,14 @@ BankedSram::Shortage BankedSram::worst_bank(std::initializer_list<Demand> demand
                         if (bank < wanted.size()) wanted[bank] += share;
                       });
   }
-  const std::uint64_t capacity = (to - from) * params_.ports;
+  const std::uint64_t accesses = params_.bank_accesses();
+  const std::uint64_t capacity = (to - from) * accesses;
   Shortage worst;
   for (std::size_t bank = 0; bank < wanted.size(); ++bank) {
     if (wanted[bank] == 0) continue;
     if (yield == Yield::kToRecorded) wanted[bank] += used(bank, from, to);
     if (wanted[bank] <= capacity) continue;
-    const std::uint64_t cycles = (wanted[bank] - capacity + params_.ports - 1) / params_.ports;
+    const std::uint64_t cycles = ceil_div(wanted[bank] - capacity, accesses);
     if (cycles > worst.cycles) worst = {cycles, bank};
   }
   return worst;

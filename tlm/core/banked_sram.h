@@ -15,8 +15,9 @@ namespace systole::tlm_model {
 
 /// An on-chip memory: storage, and how many port cycles its clients ask of each bank.
 ///
-/// A bank is a contiguous piece of the address range and serves `ports` words a cycle. At the
-/// scratchpad each access has its cycle: service(). At the accumulator clients record what they use
+/// A bank is a contiguous piece of the address range. At the scratchpad it serves `ports` words a
+/// cycle, and each access has its cycle: service(). At the accumulator each memory of a bank does,
+/// and clients record what they use
 /// and when; whoever has the lower priority asks, at the end of an interval, how many cycles the
 /// bank was short of, and waits that long.
 class BankedSram {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/round.h"
+#include "hw/dma/sum_loads.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
@@ -282,6 +283,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   StoredUse use;
   const bool observed = with_values && memory_.observer != nullptr;
   const bool as_it_arrives = hw::is_written_by_request(load, to_accumulator);
+  const std::uint64_t settling = to_accumulator ? hw::kSumLoadCycles : 0;
   const OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (passes) {
@@ -293,6 +295,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     } else if (with_values && to_accumulator) {
       widen(load, row, rows.data + row * read.bytes);
     }
+    there += settling;
     const std::uint64_t at = first + row * at_once * pitch;
     std::uint64_t accesses = as_it_arrives ? 0 : words;
     for (std::uint64_t i = 0; i < at_once; ++i) {
@@ -328,6 +331,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
     beats = read.rows * ((read.bytes + beat_bytes_ - 1) / beat_bytes_);
+    rows.settling = settling;
     done = dma->read_rows(rows, on_arrival);
   }
   dma->synchronise();
@@ -359,6 +363,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     wait_cycles(in_stages);
     done = std::max(done, taken + stages.fill);
   }
+  done += settling;
   if (observed) {
     use.space = to_accumulator ? hw::Space::kAccumulator : hw::Space::kScratchpad;
     use.write = true;

@@ -42,6 +42,8 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t data_pitch;
     std::uint64_t count;
     std::uint64_t bytes;  ///< of one row
+    /// Cycles for which a request keeps its slot after it is done.
+    std::uint64_t settling = 0;
   };
   /// Bytes of a row that arrive together: those of a request, or all of the row.
   struct Arrival {

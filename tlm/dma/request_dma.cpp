@@ -69,6 +69,7 @@ std::uint64_t RequestDma::end(Transfer& transfer) {
 std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                                const OnArrival& on_arrival) {
   Transfer transfer = begin(command, not_before, on_arrival);
+  transfer.settling = rows.settling;
   if (is_stream(rows)) {
     issue_stream(rows, transfer);
     return end(transfer);
@@ -182,7 +183,8 @@ void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
     reach(window_[oldest_], transfer);
     // What it costs to prepare is worth it from a few requests on.
     constexpr std::uint64_t kFewest = 4;
-    if (const std::uint64_t count = stream.in_line(); batch_.size() == 0 && count >= kFewest) {
+    if (const std::uint64_t count = stream.in_line();
+        transfer.settling == 0 && batch_.size() == 0 && count >= kFewest) {
       const Even even = count_even(count, transfer);
       if (even.certain >= kFewest) {
         issue_even(even, stream, transfer);
@@ -236,7 +238,7 @@ std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Tra
   const Clock clock = clock_;
   for (const std::uint64_t time : batch_.times) {
     const std::uint64_t done = clock.cycle_from_ps(time);
-    window_[slot] = done;
+    window_[slot] = done + transfer.settling;
     slot = slot_after(slot);
     finish(done, rows.bytes, rows.pass(), transfer);
   }
@@ -335,7 +337,7 @@ void RequestDma::send(Transfer& transfer) {
   for (std::size_t i = 0; i < count; ++i) {
     if (!batch_.requests[i].is_ok()) report(batch_.requests[i]);
     const std::uint64_t done = clock_.cycle_from_ps(batch_.requests[i].time);
-    window_[issued_[i].slot] = done;
+    window_[issued_[i].slot] = done + transfer.settling;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
     finish(done, batch_.requests[i].bytes, issued_[i].ends_row, transfer);
   }

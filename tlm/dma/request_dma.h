@@ -53,8 +53,9 @@ class RequestDma final : public DmaPort {
   /// A call of move() in progress.
   struct Transfer {
     const OnArrival& on_arrival;
-    std::uint64_t done;        ///< of the rows that are complete
-    std::uint64_t now_ps = 0;  ///< simulated time, or later if no other process acts until then
+    std::uint64_t done;          ///< of the rows that are complete
+    std::uint64_t settling = 0;  ///< as for Rows
+    std::uint64_t now_ps = 0;    ///< simulated time, or later if no other process acts until then
     /// Requests of cycles before this one issue before any other process acts, unless something is
     /// sent. 0: not known.
     std::uint64_t alone_until = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hw/array/sum_ports.h"
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
 #include "hw/dma/store_schedule.h"
@@ -26,6 +27,7 @@ constexpr std::string_view kBuiltKeys[] = {"array.rows",
                                            "accumulator.kib",
                                            "accumulator.banks",
                                            "accumulator.ports",
+                                           "accumulator.memories",
                                            "postop.lanes",
                                            "postop.row_statistics",
                                            "dma.request_bytes",
@@ -150,6 +152,7 @@ hw::Machine core_machine(const CoreSize& size) {
   machine.accumulator.kib = static_cast<std::uint32_t>(size.sums() * sizeof(std::int32_t) / 1024);
   machine.accumulator.banks = size.sum_banks;
   machine.accumulator.ports = 2;
+  machine.accumulator.memories = hw::SumMemories::kPerBank;
   machine.postop.row_statistics = size.statistics;
   machine.dma.request_bytes = size.request_bytes;
   machine.dma.outstanding_reads = machine.dma.outstanding_writes = size.outstanding;

@@ -27,11 +27,11 @@ TEST(SumLoads, WriteABeatInTheCycleAfterItsOwn) {
 
 TEST(SumLoads, WaitForTheArrayInTheirMemoriesAndForEachOther) {
   const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, false}, {104, 4, true}};
-  const SumLoads loads(kSums, array, {{100, 28, 31}, {101, 16, 19}});
+  const SumLoads loads(kSums, array, {{100, 24, 27}, {101, 28, 31}});
   EXPECT_EQ(cycles_of(loads), (std::vector<std::uint64_t>{103, 105}))
-      << "rows 0 and 7, rows 1 and 4";
-  EXPECT_EQ(loads.placed({100, 28, 31}), 104U);
-  EXPECT_EQ(loads.placed({101, 16, 19}), 106U);
+      << "rows 0 and 6, rows 1 and 7";
+  EXPECT_EQ(loads.placed({100, 24, 27}), 104U);
+  EXPECT_EQ(loads.placed({101, 28, 31}), 106U);
 }
 
 TEST(SumLoads, GoOnBesideTheArrayInOtherMemories) {
@@ -44,7 +44,7 @@ TEST(SumLoads, GoOnBesideTheArrayInOtherMemories) {
 // Of a beat that is none of them: only those before it count.
 TEST(SumLoads, SayWhenAnotherBeatWouldBeThere) {
   const std::vector<SumWrite> array = {{101, 0, false}, {102, 0, false}};
-  const SumLoads loads(kSums, array, {{100, 28, 31}, {105, 4, 7}});
+  const SumLoads loads(kSums, array, {{100, 24, 27}, {105, 4, 7}});
   EXPECT_EQ(loads.placed({99, 4, 7}), 101U);
   EXPECT_EQ(loads.placed({102, 4, 7}), 105U) << "after the beat of cycle 100, written in 103";
   EXPECT_EQ(loads.placed({104, 4, 7}), 106U);
