@@ -79,6 +79,7 @@ Replay::Replay(const hw::Machine& machine, Service service)
       read_port_(machine.dma.outstanding_reads, true),
       scratchpad_(machine.scratchpad.banks, machine.scratchpad.ports),
       bank_bytes_(machine.scratchpad.bank_bytes()),
+      piece_bytes_(hw::result_piece_bytes(machine, false)),
       accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},

@@ -252,7 +252,8 @@ class Replay {
   ReplayMemory memory_;
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
   hw::BankService scratchpad_;
-  std::uint64_t bank_bytes_;  ///< of the scratchpad
+  std::uint64_t bank_bytes_;   ///< of the scratchpad
+  std::uint64_t piece_bytes_;  ///< of what stores write
   ReplayBanks accumulator_;
   std::optional<ReplayRequests> requests_;  ///< of a replay by request
   std::array<Queue, kQueues> queues_;

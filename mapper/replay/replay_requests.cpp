@@ -177,15 +177,18 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
   ReplayRows& left = rows.left;
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
   while (left.left != 0) {
+    const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
+    const std::uint64_t beats = r.queue.beats(left.address + left.at, length);
+    if (write) port.hold_until(rows.paced.request(left.at + length, beats, r.queue));
     const std::uint64_t cycle = port.find_slot();
     const auto issue = static_cast<double>(cycle);
     if (issue > now) {
       now = issue;
       if (issue >= horizon) return false;
     }
-    const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
     const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
     port.take_slot(cycle, done + rows.settling);
+    if (write) r.queue.issue(cycle, beats);
     rows.row_done = std::max(rows.row_done, done);
     on_request(length, done);
     left.at += length;
@@ -346,8 +349,7 @@ void Replay::more_operands(const ReplayWork& work) {
 
 void Replay::advance_row(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  row_done_ = std::max(row_done_, static_cast<double>(r.write.next_issue())) +
-              static_cast<double>(work.per_row);
+  row_done_ += static_cast<double>(work.per_row);
   if (work.operands != 0) {
     row_done_ = std::max(row_done_, static_cast<double>(r.operands_at[row_] + work.after_operands));
   }
@@ -369,7 +371,8 @@ void Replay::deliver_rows(ReplayWork& work) {
     advance_row(work);
     const auto ready = static_cast<std::uint64_t>(row_done_);
     if (!moves) {
-      r.written = {rows_from(work.rows, first, 1), ready, 0};
+      r.written.left = rows_from(work.rows, first, 1);
+      r.written.paced = {work.rows.bytes, piece_bytes_, ready};
       return;
     }
     const std::uint64_t at = work.local.begin + first * work.local_pitch;
@@ -394,7 +397,7 @@ void Replay::deliver_column(const ReplayWork& work) {
   --r.columns_left;
   if (work.opcode != hw::Opcode::kMove) {
     r.written.left.left = 1;
-    r.written.not_before = ready;
+    r.written.paced = {r.columns_bytes, piece_bytes_, ready};
     return;
   }
   const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
@@ -423,6 +426,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
     } else if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));
+        row_done_ += static_cast<double>(r.written.paced.stalled());
       };
       if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;
     } else if (r.columns_left != 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hw/dma/request_cut.h"
+#include "hw/dma/store_queue.h"
 #include "hw/machine/machine.h"
 #include "hw/program/dispatch.h"
 #include "hw/program/program_image.h"
@@ -26,6 +27,7 @@ struct ReplayRequests {
         load(machine, machine.dma.outstanding_reads),
         write(machine, machine.dma.outstanding_writes),
         read(machine, machine.dma.outstanding_reads),
+        queue(machine),
         cut(machine.dma),
         reader{hw::RecordStore(machine.core.chain_slots)} {
     reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
@@ -39,6 +41,7 @@ struct ReplayRequests {
 
   RequestMemory memory;
   RequestPort fetch, load, write, read;
+  hw::StoreQueue queue;  ///< of `write`
   hw::RequestCut cut;
 
   /// Rows that a unit asks for or writes, those of them that have not been.
@@ -47,6 +50,7 @@ struct ReplayRequests {
     std::uint64_t not_before = 0;  ///< cycle in which the first request may issue
     std::uint64_t row_done = 0;    ///< cycle in which all requests so far of the next row are done
     std::uint64_t settling = 0;    ///< cycles for which a request keeps its slot after it is done
+    hw::PacedRow paced = {};       ///< of results
   };
 
   /// What fetches the program (tlm/core/program_reader.h), chunk by chunk: its commands, and when

@@ -317,7 +317,7 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     return work.operands == 0 ? 0.0 : operands_there(work, row);
   };
   if (work.operands != 0) rows = std::min(rows, work.operand_block - row_ % work.operand_block);
-  double first = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + each;
+  double first = row_done_ + each;
   first = std::max(first, arrival(row_));
   if (moves) {
     row_done_ = std::max(first + static_cast<double>(rows - 1) * each, arrival(row_ + rows - 1));
@@ -335,23 +335,31 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
       return;
     }
     const std::uint64_t requests = memory_.requests_of(work.rows.address, work.rows.bytes);
-    const double period = each + static_cast<double>(requests);
+    // Each leaves when its own bytes are there: those before the last one earlier.
+    const std::uint64_t last = std::min(work.rows.bytes, std::uint64_t{machine_.dma.request_bytes});
+    const auto earlier = static_cast<double>((work.rows.bytes - last) / piece_bytes_);
+    const double period = each;
     const double room = std::max(0.0, store_now_ + kChunk - first);
     rows = std::min({rows, 1 + static_cast<std::uint64_t>(room / period),
                      std::max<std::uint64_t>(1, write_port_.window() / requests)});
     ReplayRows part = work.rows;
     part.left = rows;
-    double issue = first;
+    double issue = first, apart = 0;
     while (part.left != 0) {
-      const double ready = first + static_cast<double>(rows - part.left) * period;
+      const double ready = first - earlier + static_cast<double>(rows - part.left) * period;
       const ReplayMemory::Chunk chunk =
           memory_.move(true, write_port_, part, ready, period, write_port_.window());
       written_ = std::max(written_, chunk.last_done);
       issue = chunk.last_issue;
+      if (chunk.requests > 1) {
+        apart = (issue - chunk.first_issue) / static_cast<double>(chunk.requests - 1);
+      }
     }
     work.rows.address = part.address;
+    // Two requests have room in the queue.
+    const auto beats = static_cast<double>(ceil_div(last, std::uint64_t{machine_.bus.width_bytes}));
     row_done_ = std::max({first + static_cast<double>(rows - 1) * period, arrival(row_ + rows - 1),
-                          issue - static_cast<double>(requests - 1)});
+                          issue - std::max(0.0, 2 * apart - beats - 2)});
     store_now_ = caught_up(store_now_, issue, kChunk);
   }
   row_ += rows;
@@ -365,7 +373,7 @@ void Replay::store_columns(Queue& queue, ReplayWork& work) {
   const bool moves = work.opcode == hw::Opcode::kMove;
   const double last = static_cast<double>(rows * work.per_row);
   if (columns_.left == 0) {
-    row_done_ = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + last;
+    row_done_ += last;
     if (work.operands != 0) row_done_ = std::max(row_done_, operands_there(work, row_ + rows - 1));
     columns_ = {work.rows.address + row_ * work.element, work.rows.pitch, rows * work.element, 0,
                 work.columns};

@@ -328,10 +328,7 @@ void StoreUnit::encode(std::uint64_t row, Flow& flow) {
 }
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
-  // The pipeline takes a row per interval, but not before the row's operands have arrived, and not
-  // before the previous row has found a place in the write queue.
-  const std::uint64_t accepted = write_dma->next_issue();
-  flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay));
+  // The pipeline takes a row per interval, but not before the row's operands have arrived.
   keep_step(flow.row_done, kMemory);
   flow.row_done += flow.cycles.per_row;
   keep_step(flow.row_done, kWork);
@@ -393,8 +390,10 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     }
     return;
   }
-  flow.written =
-      std::max(flow.written, write_dma->write(flow.store->to.address + offset, data, bytes, ready));
+  const DmaPort::Written row = write_dma->write_row(flow.store->to.address + offset, data, bytes,
+                                                    piece_bytes_.at(false), ready);
+  flow.written = std::max(flow.written, row.done);
+  flow.row_done += row.stalled;
 }
 
 void StoreUnit::deliver(std::uint64_t row, Flow& flow) {

@@ -80,7 +80,17 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     return move(tlm::TLM_READ_COMMAND, rows, 0, on_arrival);
   }
 
-  /// What the three above do. `on_arrival` may be empty.
+  /// A row of results that leaves the stages in pieces of `piece` bytes, the last of which a
+  /// request can have in cycle `ready`.
+  struct Written {
+    std::uint64_t done;     ///< cycle of the acknowledgement of all of it
+    std::uint64_t stalled;  ///< cycles for which the stages stood still, as the queue was full
+  };
+  /// Writes it as it comes (hw/dma/store_queue.h). `data` may be null: timing only.
+  virtual Written write_row(std::uint64_t address, const std::uint8_t* data, std::uint64_t bytes,
+                            std::uint64_t piece, std::uint64_t ready) = 0;
+
+  /// What read(), write() and read_rows() do. `on_arrival` may be empty.
   virtual std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                              const OnArrival& on_arrival) = 0;
   /// The same for reads of rows of several runs each.

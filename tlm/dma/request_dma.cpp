@@ -35,7 +35,8 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
       cut_(machine.dma),
       clock_(machine.core.clock_mhz),
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
-      window_(outstanding, 0) {
+      window_(outstanding, 0),
+      queue_(machine) {
   batch_.requests.reserve(outstanding);
   batch_.times.reserve(outstanding);
   issued_.reserve(outstanding);
@@ -79,6 +80,22 @@ std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::
     issue_run({rows.address + row * rows.pitch, data, rows.bytes, true}, transfer);
   }
   return end(transfer);
+}
+
+DmaPort::Written RequestDma::write_row(std::uint64_t address, const std::uint8_t* data,
+                                       std::uint64_t bytes, std::uint64_t piece,
+                                       std::uint64_t ready) {
+  static const OnArrival kNone;
+  Transfer transfer = begin(tlm::TLM_WRITE_COMMAND, 0, kNone);
+  hw::PacedRow row(bytes, piece, ready);
+  cut_.for_each(address, bytes, [&](std::uint64_t at, std::uint64_t length) {
+    const std::uint64_t beats = queue_.beats(address + at, length);
+    next_issue_ = std::max(next_issue_, row.request(at + length, beats, queue_));
+    issue(address + at, data == nullptr ? nullptr : const_cast<std::uint8_t*>(data) + at,
+          static_cast<std::uint32_t>(length), at + length == bytes, transfer);
+    queue_.issue(next_issue_ - 1, beats);
+  });
+  return {end(transfer), row.stalled()};
 }
 
 std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) {
