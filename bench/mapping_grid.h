@@ -25,10 +25,10 @@ std::uint32_t* key_of(hw::Machine& machine) {
 }
 inline const std::vector<Resource> kResources = {
     {"scratchpad.kib", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::kib>},
-    {"accumulator.kib", key_of<&hw::Machine::accumulator, &hw::Machine::Sram::kib>},
+    {"accumulator.kib", key_of<&hw::Machine::accumulator, &hw::Machine::Accumulator::kib>},
     {"scratchpad.banks", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::banks>},
     {"scratchpad.ports", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::ports>},
-    {"accumulator.banks", key_of<&hw::Machine::accumulator, &hw::Machine::Sram::banks>},
+    {"accumulator.banks", key_of<&hw::Machine::accumulator, &hw::Machine::Accumulator::banks>},
     {"dram.channels", key_of<&hw::Machine::dram, &hw::Machine::Dram::channels>},
     {"dma.outstanding_reads", key_of<&hw::Machine::dma, &hw::Machine::Dma::outstanding_reads>},
     {"dma.outstanding_writes", key_of<&hw::Machine::dma, &hw::Machine::Dma::outstanding_writes>},

@@ -26,6 +26,7 @@ constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
 using Core = Machine::Core;
 using Array = Machine::Array;
 using Attention = Machine::Attention;
+using Accumulator = Machine::Accumulator;
 using Sram = Machine::Sram;
 using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
@@ -108,15 +109,15 @@ std::vector<MachineKey> make_core_keys() {
       word<kScratchpad, &Sram::protection>("scratchpad.protection", {"none", "parity", "secded"},
           "code against flipped bits: of each byte, or of each 8 bytes", kGemmini),
 
-      integer<kAccumulator, &Sram::kib>("accumulator.kib", "KiB", 1, 65536,
+      integer<kAccumulator, &Accumulator::kib>("accumulator.kib", "KiB", 1, 65536,
           "size of the int32 result memory", kGemmini),
-      power_of_two<kAccumulator, &Sram::banks>("accumulator.banks", "", 1, 64,
+      power_of_two<kAccumulator, &Accumulator::banks>("accumulator.banks", "", 1, 64,
           "banks that are accessed independently", kGemmini),
-      integer<kAccumulator, &Sram::ports>("accumulator.ports", "", 1, 4,
+      integer<kAccumulator, &Accumulator::ports>("accumulator.ports", "", 1, 4,
           "accesses per memory and cycle", kGemmini),
-      power_of_two<kAccumulator, &Sram::memories>("accumulator.memories", "", 1, 4,
+      power_of_two<kAccumulator, &Accumulator::memories>("accumulator.memories", "", 1, 4,
           "memories of a bank, over which its rows are spread", kChosen),
-      word<kAccumulator, &Sram::protection>("accumulator.protection", {"none", "parity", "secded"},
+      word<kAccumulator, &Accumulator::protection>("accumulator.protection", {"none", "parity", "secded"},
           "code against flipped bits, of each sum", kGemmini),
 
       power_of_two<kPostop, &Postop::lanes>("postop.lanes", "elements/cycle", 1, 256,

@@ -52,7 +52,7 @@ bool scratchpad_rows_are_whole(const Machine& m) {
   return whole_rows(m.scratchpad, scratchpad_row(m));
 }
 bool accumulator_rows_are_whole(const Machine& m) {
-  return whole_rows(m.accumulator, m.accumulator.memories * accumulator_row(m));
+  return whole_rows(m.accumulator.sram(), m.accumulator.memories * accumulator_row(m));
 }
 bool split_is_of_tiles(const Machine& m) {
   return m.array.split == ArraySplit::kNone ||

@@ -19,14 +19,16 @@ class StoreQueue {
         beats_(std::max(2 * std::uint64_t{machine.dma.request_bytes} / beat_bytes_,
                         std::uint64_t{2})) {}
 
+  [[nodiscard]] std::uint64_t beat_bytes() const noexcept { return beat_bytes_; }
   /// Beats of a request.
   [[nodiscard]] std::uint64_t beats(std::uint64_t address, std::uint64_t bytes) const {
     return ceil_div(address % beat_bytes_ + bytes, beat_bytes_);
   }
-  /// The first cycle in which the next request, of so many beats, can issue: a cycle after its last
-  /// beat has found room.
+  /// A request issues in the cycle after its last beat has found room. The first such cycle if the
+  /// next one had so many beats.
   [[nodiscard]] std::uint64_t room(std::uint64_t beats) const {
     const std::uint64_t end = issued_ + beats;  // beats so far
+    if (end <= beats_) return 0;
     for (const Request& request : requests_) {
       if (request.end + beats_ >= end) return request.sent - (request.end + beats_ - end) + 2;
     }
@@ -57,24 +59,57 @@ class StoreQueue {
 class PacedRow {
  public:
   PacedRow() = default;
-  /// `bytes` bytes in pieces of `piece`, the last of which a request can have in cycle `ready`.
-  PacedRow(std::uint64_t bytes, std::uint64_t piece, std::uint64_t ready)
-      : pieces_(ceil_div(bytes, piece)), piece_(piece), ready_(ready) {}
-
-  /// The cycle from which the request up to byte `end` can issue, of so many beats: its own bytes
-  /// are there. Where the queue has no room for them all later pieces come later, too.
-  std::uint64_t request(std::uint64_t end, std::uint64_t beats, const StoreQueue& queue) {
-    const std::uint64_t left = pieces_ - ceil_div(end, piece_);
-    const std::uint64_t there = ready_ + stalled_ - std::min(ready_, left);
-    const std::uint64_t room = std::max(there, queue.room(beats));
-    stalled_ += room - there;
-    return room;
+  /// `bytes` bytes for `address` in pieces of `piece`, no longer than a beat, the last of which a
+  /// request can have in cycle `ready`.
+  PacedRow(std::uint64_t address, std::uint64_t bytes, std::uint64_t piece, std::uint64_t ready,
+           const StoreQueue& queue)
+      : address_(address),
+        bytes_(bytes),
+        pieces_(ceil_div(bytes, piece)),
+        piece_(piece),
+        ready_(ready) {
+    // What its last piece has for a beat of its own goes there a cycle later.
+    const std::uint64_t beat = queue.beat_bytes();
+    const std::uint64_t last = address + (pieces_ - 1) * piece, end = address + bytes;
+    over_ = last / beat != end / beat && end % beat != 0 ? 1 : 0;
   }
-  /// Cycles for which the stages have stood still.
-  [[nodiscard]] std::uint64_t stalled() const noexcept { return stalled_; }
+
+  /// The cycle from which its request of `bytes` bytes can issue that begins with byte `at`: they
+  /// are there. Where the queue has no room for one all later ones come later, too.
+  std::uint64_t request(std::uint64_t at, std::uint64_t bytes, const StoreQueue& queue) {
+    const std::uint64_t beats = queue.beats(address_ + at, bytes);
+    // No beat waits if the last one would not if it came with the first.
+    if (queue.room(beats) + pieces_in(at, at + bytes) <= ready_with(at + 1)) {
+      return ready_with(at + bytes);
+    }
+    for (std::uint64_t beat = 1, from = at; beat <= beats; ++beat) {
+      const std::uint64_t width = queue.beat_bytes();
+      const std::uint64_t to =
+          std::min(at + bytes, ((address_ + at) / width + beat) * width - address_);
+      // All pieces of a beat have to find room for it.
+      const std::uint64_t pieces = std::max(pieces_in(from, to), std::uint64_t{1});
+      const std::uint64_t room = queue.room(beat) + pieces - 1;
+      stalled_ += room - std::min(room, ready_with(to));
+      from = to;
+    }
+    return ready_with(at + bytes);
+  }
+  /// Cycles for which the stages stand still by its end.
+  [[nodiscard]] std::uint64_t stalled() const noexcept { return stalled_ + over_; }
 
  private:
-  std::uint64_t pieces_ = 0, piece_ = 1, ready_ = 0, stalled_ = 0;
+  /// Pieces that end after byte `from`, up to the one with the byte before `to`.
+  [[nodiscard]] std::uint64_t pieces_in(std::uint64_t from, std::uint64_t to) const {
+    return ceil_div(to, piece_) - ceil_div(from, piece_);
+  }
+  /// The cycle in which a request up to byte `end` can have it.
+  [[nodiscard]] std::uint64_t ready_with(std::uint64_t end) const {
+    const std::uint64_t left = pieces_in(end, bytes_);
+    return ready_ + stalled_ + (end == bytes_ ? over_ : 0) - std::min(ready_, left);
+  }
+
+  std::uint64_t address_ = 0, bytes_ = 0, pieces_ = 0, piece_ = 1, ready_ = 0;
+  std::uint64_t over_ = 0, stalled_ = 0;
 };
 
 }  // namespace systole::hw

@@ -106,23 +106,31 @@ struct Machine {
     std::uint32_t banks;
     std::uint32_t ports;
     Protection protection = Protection::kNone;
-    /// Of a bank, each with its ports: rows near each other are in different ones
-    /// (hw/array/sum_ports.h).
-    std::uint32_t memories = 1;
 
     [[nodiscard]] constexpr std::uint64_t bank_bytes() const {
       return std::uint64_t{kib} * 1024 / banks;
     }
+  };
+  Sram scratchpad{256, 4, 1};
+
+  struct Accumulator {
+    std::uint32_t kib = 64;
+    std::uint32_t banks = 2;
+    std::uint32_t ports = 2;  ///< of each memory
+    Protection protection = Protection::kNone;
+    /// Of a bank: rows near each other are in different ones (hw/array/sum_ports.h).
+    std::uint32_t memories = 1;
+
+    [[nodiscard]] constexpr Sram sram() const { return {kib, banks, ports, protection}; }
+    [[nodiscard]] constexpr std::uint64_t bank_bytes() const { return sram().bank_bytes(); }
     /// Accesses that a bank serves in a cycle if they are spread over its memories.
     [[nodiscard]] constexpr std::uint64_t bank_accesses() const {
       return std::uint64_t{ports} * memories;
     }
-    /// Whether nobody waits at an accumulator: in a cycle the array reads and writes a row of a
-    /// bank, a load writes one, and the post-op unit reads one.
+    /// Whether nobody waits: in a cycle the array reads and writes a row of a bank, a load writes
+    /// one, and the post-op unit reads one.
     [[nodiscard]] constexpr bool serves_all() const { return bank_accesses() >= 4; }
-  };
-  Sram scratchpad{256, 4, 1};
-  Sram accumulator{64, 2, 2};
+  } accumulator;
 
   struct Postop {
     std::uint32_t lanes = 16;

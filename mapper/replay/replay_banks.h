@@ -15,7 +15,7 @@ namespace systole::mapper {
 class ReplayBanks {
  public:
   /// `kept`: records, a power of two.
-  ReplayBanks(const hw::Machine::Sram& sram, std::size_t kept)
+  ReplayBanks(const hw::Machine::Accumulator& sram, std::size_t kept)
       : accesses_(sram.bank_accesses()),
         serves_all_(sram.serves_all()),
         banks_(sram.banks),

@@ -178,8 +178,7 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
   while (left.left != 0) {
     const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
-    const std::uint64_t beats = r.queue.beats(left.address + left.at, length);
-    if (write) port.hold_until(rows.paced.request(left.at + length, beats, r.queue));
+    if (write) port.hold_until(rows.paced.request(left.at, length, r.queue));
     const std::uint64_t cycle = port.find_slot();
     const auto issue = static_cast<double>(cycle);
     if (issue > now) {
@@ -188,7 +187,7 @@ bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows,
     }
     const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
     port.take_slot(cycle, done + rows.settling);
-    if (write) r.queue.issue(cycle, beats);
+    if (write) r.queue.issue(cycle, r.queue.beats(left.address + left.at, length));
     rows.row_done = std::max(rows.row_done, done);
     on_request(length, done);
     left.at += length;
@@ -372,7 +371,7 @@ void Replay::deliver_rows(ReplayWork& work) {
     const auto ready = static_cast<std::uint64_t>(row_done_);
     if (!moves) {
       r.written.left = rows_from(work.rows, first, 1);
-      r.written.paced = {work.rows.bytes, piece_bytes_, ready};
+      r.written.paced = {r.written.left.address, work.rows.bytes, piece_bytes_, ready, r.queue};
       return;
     }
     const std::uint64_t at = work.local.begin + first * work.local_pitch;
@@ -397,7 +396,7 @@ void Replay::deliver_column(const ReplayWork& work) {
   --r.columns_left;
   if (work.opcode != hw::Opcode::kMove) {
     r.written.left.left = 1;
-    r.written.paced = {r.columns_bytes, piece_bytes_, ready};
+    r.written.paced = {r.written.left.address, r.columns_bytes, piece_bytes_, ready, r.queue};
     return;
   }
   const std::uint64_t word = hw::scratchpad_word_bytes(machine_);

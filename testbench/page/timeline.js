@@ -285,7 +285,8 @@ class TimelineView {
         const args = slice.args;
         if (args.dispatched_cycle === undefined) continue;
         const dispatched = args.dispatched_cycle / this.mhz;
-        const completed = Math.max(slice.end, args.completed_cycle / this.mhz);
+        const there = (args.arrived_cycle ?? args.completed_cycle) / this.mhz;
+        const completed = Math.max(slice.end, there);
         // A port moves the bytes of one command after those of the one before.
         const first = arrived < completed ? Math.max(slice.begin, arrived) : slice.begin;
         arrived = Math.max(arrived, completed);

@@ -27,6 +27,14 @@ std::string more_text(std::uint64_t gates, std::uint64_t model) {
   return percent(static_cast<double>(gates) / static_cast<double>(model) - 1.0);
 }
 
+/// "23.4% more", "1.0% fewer".
+std::string difference_text(std::uint64_t gates, std::uint64_t model) {
+  if (gates < model && model != 0) {
+    return percent(1.0 - static_cast<double>(gates) / static_cast<double>(model)) + " fewer";
+  }
+  return more_text(gates, model) + " more";
+}
+
 ordered_json to_json(const GatesCommand::Times& times) {
   return {
       {"dispatched", times.dispatched}, {"started", times.started}, {"completed", times.completed}};
@@ -136,9 +144,9 @@ ordered_json to_json(const GatesComparison& comparison) {
 
 std::string gates_text(const GatesComparison& comparison) {
   std::string text = fmt::format(
-      "core in RTL: {}, model {}, {} more; {} of {} differ\nco-simulation: {} in {}, {}\n\n",
+      "core in RTL: {}, model {}, {}; {} of {} differ\nco-simulation: {} in {}, {}\n\n",
       counted(comparison.gates, "cycle"), grouped(comparison.model),
-      more_text(comparison.gates, comparison.model), grouped(comparison.differing),
+      difference_text(comparison.gates, comparison.model), grouped(comparison.differing),
       counted(comparison.bytes, "byte"), counted(comparison.run.cycles, "cycle"),
       with_prefix(comparison.run.wall_seconds, "s"),
       with_prefix(static_cast<double>(comparison.run.cycles) / comparison.run.wall_seconds,

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "hw/dma/sum_loads.h"
 #include "testbench/wave/wave_signals.h"
 
 namespace systole::testbench {
@@ -184,6 +185,9 @@ std::string Timeline::arguments(const CommandTrace& trace) const {
   }
   text += fmt::format(R"(,"dispatched_cycle":{},"started_cycle":{},"completed_cycle":{})",
                       trace.dispatched, trace.started, trace.completed);
+  if (command.opcode() == hw::Opcode::kLoadAccumulator) {
+    text += fmt::format(R"(,"arrived_cycle":{})", trace.completed - hw::kSumLoadCycles);
+  }
   return text;
 }
 

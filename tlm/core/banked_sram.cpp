@@ -9,11 +9,18 @@ namespace systole::tlm_model {
 
 BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
     : params_(params),
+      accesses_(params.ports),
       word_bytes_(word_bytes),
       bank_bytes_(params.bank_bytes()),
       bytes_(std::size_t{params.kib} * 1024),
       uses_(params.banks),
       service_(params.banks, params.ports) {}
+
+BankedSram::BankedSram(const hw::Machine::Accumulator& params, std::uint32_t word_bytes)
+    : BankedSram(params.sram(), word_bytes) {
+  accesses_ = params.bank_accesses();
+  serves_all_ = params.serves_all();
+}
 
 std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
                                 std::uint64_t words, std::uint64_t from) {
@@ -28,7 +35,7 @@ std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64
                                  std::uint64_t words, std::uint64_t from, std::uint64_t to) {
   const auto use = [&](std::size_t bank, std::uint64_t share) {
     if (share == 0) return;
-    if (!params_.serves_all()) uses_[bank].push_back({from, std::max(to, from + 1), share});
+    if (!serves_all_) uses_[bank].push_back({from, std::max(to, from + 1), share});
     if (watched()) show_use(client, bank, share, from, std::max(to, from + 1));
     last_bank_ = bank;
   };
@@ -54,7 +61,7 @@ std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64
 
 std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                    std::uint64_t to, Yield yield) const {
-  if (params_.serves_all()) return 0;
+  if (serves_all_) return 0;
   return worst_bank(demands, from, to, yield).cycles;
 }
 
@@ -69,14 +76,13 @@ BankedSram::Shortage BankedSram::worst_bank(std::initializer_list<Demand> demand
                         if (bank < wanted.size()) wanted[bank] += share;
                       });
   }
-  const std::uint64_t accesses = params_.bank_accesses();
-  const std::uint64_t capacity = (to - from) * accesses;
+  const std::uint64_t capacity = (to - from) * accesses_;
   Shortage worst;
   for (std::size_t bank = 0; bank < wanted.size(); ++bank) {
     if (wanted[bank] == 0) continue;
     if (yield == Yield::kToRecorded) wanted[bank] += used(bank, from, to);
     if (wanted[bank] <= capacity) continue;
-    const std::uint64_t cycles = ceil_div(wanted[bank] - capacity, accesses);
+    const std::uint64_t cycles = ceil_div(wanted[bank] - capacity, accesses_);
     if (cycles > worst.cycles) worst = {cycles, bank};
   }
   return worst;

@@ -24,6 +24,7 @@ class BankedSram {
  public:
   /// `word_bytes`: what one port moves in a cycle.
   BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes);
+  BankedSram(const hw::Machine::Accumulator& params, std::uint32_t word_bytes);
 
   [[nodiscard]] std::uint8_t* data() noexcept { return bytes_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
@@ -100,6 +101,8 @@ class BankedSram {
   [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
 
   hw::Machine::Sram params_;
+  std::uint64_t accesses_;   ///< of a bank in a cycle
+  bool serves_all_ = false;  ///< nobody waits for others' accesses
   std::uint32_t word_bytes_;
   std::uint64_t bank_bytes_;
   std::vector<std::uint8_t> bytes_;

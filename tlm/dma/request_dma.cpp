@@ -87,13 +87,12 @@ DmaPort::Written RequestDma::write_row(std::uint64_t address, const std::uint8_t
                                        std::uint64_t ready) {
   static const OnArrival kNone;
   Transfer transfer = begin(tlm::TLM_WRITE_COMMAND, 0, kNone);
-  hw::PacedRow row(bytes, piece, ready);
+  hw::PacedRow row(address, bytes, piece, ready, queue_);
   cut_.for_each(address, bytes, [&](std::uint64_t at, std::uint64_t length) {
-    const std::uint64_t beats = queue_.beats(address + at, length);
-    next_issue_ = std::max(next_issue_, row.request(at + length, beats, queue_));
+    next_issue_ = std::max(next_issue_, row.request(at, length, queue_));
     issue(address + at, data == nullptr ? nullptr : const_cast<std::uint8_t*>(data) + at,
           static_cast<std::uint32_t>(length), at + length == bytes, transfer);
-    queue_.issue(next_issue_ - 1, beats);
+    queue_.issue(next_issue_ - 1, queue_.beats(address + at, length));
   });
   return {end(transfer), row.stalled()};
 }

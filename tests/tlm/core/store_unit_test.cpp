@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hw/array/accumulator.h"
+#include "hw/dma/store_queue.h"
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"
 #include "support/report_values.h"
@@ -219,13 +220,16 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   std::uint64_t pipeline =
       cycles.fill + hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kCols);
   std::vector<std::uint64_t> acknowledged;
-  std::uint64_t next_issue = 0;
+  hw::StoreQueue queue(machine);
   for (std::uint32_t row = 0; row < kRows; ++row) {
-    pipeline = std::max(pipeline, next_issue) + cycles.per_row;
+    const std::uint64_t address = kResult + std::uint64_t{row} * kCols;
+    pipeline += cycles.per_row;
+    hw::PacedRow paced(address, kCols, 16, pipeline, queue);
     const std::uint64_t place = row < GetParam() ? 0 : acknowledged[row - GetParam()];
-    const std::uint64_t issued = std::max({pipeline, next_issue, place});
-    next_issue = issued + 1;
+    const std::uint64_t issued = std::max(paced.request(0, kCols, queue), place);
+    queue.issue(issued, queue.beats(address, kCols));
     acknowledged.push_back(issued + latency);
+    pipeline += paced.stalled();
   }
   EXPECT_EQ(rig[0].completed - rig[0].started, acknowledged.back());
   EXPECT_EQ(report_of(rig).at("written_bytes"), kRows * kCols);
@@ -256,6 +260,9 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   EXPECT_EQ(half, 8192U) << "the move reads the second of two banks";
   EXPECT_EQ(conflict(0), 0U);
   EXPECT_GT(conflict(half + 2048), 0U);
+  // Rows of a bank that is four memories are not in each other's way.
+  machine.accumulator.memories = 4;
+  EXPECT_EQ(conflict(half + 2048), 0U);
 }
 
 class AccumulatorWordsTest : public StoreUnitTest,
