@@ -329,7 +329,6 @@ void StoreUnit::encode(std::uint64_t row, Flow& flow) {
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operands have arrived.
-  keep_step(flow.row_done, kMemory);
   flow.row_done += flow.cycles.per_row;
   keep_step(flow.row_done, kWork);
   if (flow.has_operands) {
@@ -394,6 +393,7 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
                                                     piece_bytes_.at(false), ready);
   flow.written = std::max(flow.written, row.done);
   flow.row_done += row.stalled;
+  keep_step(flow.row_done, kMemory);
 }
 
 void StoreUnit::deliver(std::uint64_t row, Flow& flow) {

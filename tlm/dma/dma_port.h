@@ -2,6 +2,7 @@
 
 #include <tlm_utils/simple_initiator_socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -86,9 +87,14 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t done;     ///< cycle of the acknowledgement of all of it
     std::uint64_t stalled;  ///< cycles for which the stages stood still, as the queue was full
   };
-  /// Writes it as it comes (hw/dma/store_queue.h). `data` may be null: timing only.
+  /// Writes it as it comes (hw/dma/store_queue.h). `data` may be null: timing only. A port that
+  /// does not override this has no queue: it takes the row when all of it is there, and the stages
+  /// stand still until it has been issued.
   virtual Written write_row(std::uint64_t address, const std::uint8_t* data, std::uint64_t bytes,
-                            std::uint64_t piece, std::uint64_t ready) = 0;
+                            std::uint64_t /*piece*/, std::uint64_t ready) {
+    const std::uint64_t done = write(address, data, bytes, ready);
+    return {done, next_issue() - std::min(next_issue(), ready)};
+  }
 
   /// What read(), write() and read_rows() do. `on_arrival` may be empty.
   virtual std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
