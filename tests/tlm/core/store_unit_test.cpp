@@ -232,6 +232,8 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
     pipeline += paced.stalled();
   }
   EXPECT_EQ(rig[0].completed - rig[0].started, acknowledged.back());
+  const std::uint64_t last_issued = acknowledged.back() - latency;
+  EXPECT_EQ(rig[0].released - rig[0].started, std::max(pipeline, last_issued + 1));
   EXPECT_EQ(report_of(rig).at("written_bytes"), kRows * kCols);
 }
 

@@ -61,6 +61,38 @@ TEST_F(RequestDmaTest, IssuesOneRequestACycleAndKeepsItsWindow) {
   EXPECT_EQ(port.stats().window_wait_cycles, 6U + 6);
 }
 
+class DmaSettlingTest : public RequestDmaTest, public ::testing::WithParamInterface<unsigned> {};
+
+// Of whole requests, which issue as a stream, and of a row that begins in one.
+TEST_P(DmaSettlingTest, KeepsASlotUntilWhatItBroughtIsThere) {
+  RequestDma port("port", machine_of(16), 2);
+  port.socket.bind(memory_.socket);
+  DmaPort::Rows rows{GetParam(), 0, nullptr, 0, 1, 6 * 16 - GetParam()};
+  rows.settling = 2;
+  test::run_body([&] { EXPECT_EQ(port.read_rows(rows, {}), 25U + 10); });
+  EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{0, 1, 12, 13, 24, 25}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Begins, DmaSettlingTest, ::testing::Values(0U, 4U));
+
+// Beats of four bytes, requests of 16: each issues when its own bytes are there, and the queue has
+// room for two.
+TEST_F(RequestDmaTest, WritesARowAsItComesAndStallsWhereItsQueueIsFull) {
+  hw::Machine machine = machine_of(16);
+  machine.bus.width_bytes = 4;
+  RequestDma port("port", machine, 1);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    // Its 20 pieces leave the stages in the cycles 80 to 99.
+    const DmaPort::Written row = port.write_row(0, nullptr, 5 * 16, 4, 100);
+    EXPECT_EQ(row.done, 124U + 10) << "a slot every 10 cycles";
+    // The last request's last beat finds room when the third one's, which issues in cycle 104, has
+    // left in 108: it could have come in 99.
+    EXPECT_EQ(row.stalled, 110U - 100);
+  });
+  EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{84, 94, 104, 114, 124}));
+}
+
 TEST_F(RequestDmaTest, SplitsLongRowsIntoPieces) {
   hw::Machine machine = machine_of(64);
   machine.dma.row_bytes = 64;
