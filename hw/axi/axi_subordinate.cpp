@@ -45,7 +45,7 @@ AxiSubordinate::Transactions::iterator AxiSubordinate::next(Transactions& all, s
 
 void AxiSubordinate::drive(AxiPins& pins, std::uint64_t cycle) {
   pins.ar.ready = reads_.size() < params_.reads && !stalls();
-  pins.aw.ready = outstanding_writes() < params_.writes && !stalls();
+  pins.aw.ready = writes_.size() < params_.writes && !stalls();
   pins.w.ready = complete_ < params_.writes && !stalls();
 
   if (reading_ == reads_.end()) {
@@ -112,33 +112,22 @@ void AxiSubordinate::ask_read(const AxiAddress& burst, std::uint64_t cycle,
        read.number});
 }
 
-void AxiSubordinate::take_address(const AxiAddress& burst,
-                                  const std::function<void(Request)>& ask) {
-  addresses_.push_back(burst);
-  if (!params_.asks_with_address) return;
+void AxiSubordinate::open_write(const AxiAddress& burst, const std::function<void(Request)>& ask) {
   Transaction& write = open(writes_, burst);
-  asked_.push_back(std::prev(writes_.end()));
+  filling_.push_back(std::prev(writes_.end()));
   write.waits_for = 1;
-  if (burst.burst == AxiBurst::kFixed) return;
+  if (!params_.asks_with_address || burst.burst == AxiBurst::kFixed) return;
   const AxiRange range = axi_range(burst);
   ++write.waits_for;
   ++counts_.requests;
   ask({range.begin, nullptr, static_cast<std::uint32_t>(range.end - range.begin), true,
-       write.number, Part::kTime});
+       write.number});
 }
 
-AxiSubordinate::Transaction& AxiSubordinate::open_write() {
-  const AxiAddress burst = addresses_.front();
-  addresses_.pop_front();
-  if (asked_.empty()) return open(writes_, burst);
-  Transaction& write = *asked_.front();
-  asked_.pop_front();
+void AxiSubordinate::end_write(std::uint64_t cycle, const std::function<void(Request)>& ask) {
+  Transaction& write = *filling_.front();
+  filling_.pop_front();
   --write.waits_for;
-  return write;
-}
-
-void AxiSubordinate::ask_write(std::uint64_t cycle, const std::function<void(Request)>& ask) {
-  Transaction& write = open_write();
   ++counts_.writes;
   const AxiRange range = axi_range(write.burst);
   write.bytes.resize(range.end - range.begin);
@@ -162,17 +151,17 @@ void AxiSubordinate::ask_write(std::uint64_t cycle, const std::function<void(Req
     write.response = AxiResponse::kSlvErr;
     return;
   }
-  const Part part = params_.asks_with_address ? Part::kBytes : Part::kAll;
+  const bool takes_time = !params_.asks_with_address;
   std::vector<Request> requests;
   for (auto it = enabled.begin(); (it = std::find(it, enabled.end(), true)) != enabled.end();) {
     const auto end = std::find(it, enabled.end(), false);
     const auto begin = static_cast<std::size_t>(it - enabled.begin());
     requests.push_back({range.begin + begin, write.bytes.data() + begin,
-                        static_cast<std::uint32_t>(end - it), true, write.number, part});
+                        static_cast<std::uint32_t>(end - it), true, write.number, takes_time});
     it = end;
   }
-  if (part == Part::kAll) {
-    write.waits_for = requests.size();
+  if (takes_time) {
+    write.waits_for += requests.size();
     counts_.requests += requests.size();
   }
   for (const Request& request : requests) ask(request);
@@ -194,14 +183,14 @@ void AxiSubordinate::edge(const AxiPins& pins, std::uint64_t cycle,
     writing_ = writes_.end();
   }
   if (pins.ar.valid && pins.ar.ready) ask_read(pins.ar, cycle, ask);
-  if (pins.aw.valid && pins.aw.ready) take_address(pins.aw, ask);
+  if (pins.aw.valid && pins.aw.ready) open_write(pins.aw, ask);
   if (pins.w.valid && pins.w.ready) {
     ++counts_.write_beats;
     data_.push_back({pins.w.data, pins.w.strobes, pins.w.last});
     complete_ += pins.w.last ? 1 : 0;
   }
-  counts_.most_writes = std::max<std::uint64_t>(counts_.most_writes, outstanding_writes());
-  while (!addresses_.empty() && complete_ != 0) ask_write(cycle, ask);
+  counts_.most_writes = std::max<std::uint64_t>(counts_.most_writes, writes_.size());
+  while (!filling_.empty() && complete_ != 0) end_write(cycle, ask);
 }
 
 void AxiSubordinate::answer(const Request& request, std::uint64_t cycle, AxiResponse response) {

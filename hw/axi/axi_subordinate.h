@@ -46,17 +46,15 @@ class AxiSubordinate {
     std::uint64_t seed = 1;
   };
 
-  /// What is asked of the bus: to move bytes in its time, or one of both alone, if a write asks
-  /// with its address.
-  enum class Part : std::uint8_t { kAll, kTime, kBytes };
-  /// To the bus. `data` and the request stay where they are until it is answered; kBytes is not.
+  /// To the bus. `data` and the request stay where they are until it is answered.
   struct Request {
     std::uint64_t address = 0;
-    std::uint8_t* data = nullptr;  ///< null: kTime
+    std::uint8_t* data =
+        nullptr;  ///< null: for its time alone, of a write that asks with its address
     std::uint32_t bytes = 0;
     bool write = false;
     std::size_t transaction = 0;
-    Part part = Part::kAll;
+    bool takes_time = true;  ///< or it has been asked for with the address, and is not answered
   };
 
   struct Counts {
@@ -83,7 +81,7 @@ class AxiSubordinate {
 
   /// Whether nothing is under way.
   [[nodiscard]] bool idle() const noexcept {
-    return reads_.empty() && writes_.empty() && addresses_.empty() && data_.empty();
+    return reads_.empty() && writes_.empty() && data_.empty();
   }
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
@@ -114,24 +112,17 @@ class AxiSubordinate {
   template <typename Cycle>
   [[nodiscard]] Transactions::iterator next(Transactions& all, std::uint64_t cycle, Cycle from);
   Transaction& open(Transactions& all, const AxiAddress& burst);
-  /// The transaction of a write whose data are the next ones.
-  Transaction& open_write();
-  void take_address(const AxiAddress& burst, const std::function<void(Request)>& ask);
+  void open_write(const AxiAddress& burst, const std::function<void(Request)>& ask);
   void ask_read(const AxiAddress& burst, std::uint64_t cycle,
                 const std::function<void(Request)>& ask);
-  void ask_write(std::uint64_t cycle, const std::function<void(Request)>& ask);
+  void end_write(std::uint64_t cycle, const std::function<void(Request)>& ask);
   void count_waits(const AxiPins& pins);
-  [[nodiscard]] std::size_t outstanding_writes() const noexcept {
-    return writes_.size() + addresses_.size() - asked_.size();
-  }
 
   Params params_;
   std::mt19937_64 random_;
   Counts counts_;
   Transactions reads_, writes_;
-  std::deque<AxiAddress> addresses_;  ///< of writes whose data are not complete
-  /// The same, of those that have asked with their addresses.
-  std::deque<Transactions::iterator> asked_;
+  std::deque<Transactions::iterator> filling_;  ///< writes whose data are not complete
   std::deque<WriteBeat> data_;
   std::size_t complete_ = 0;  ///< write bursts in `data_` with their last beat
   std::size_t numbers_ = 0;

@@ -56,7 +56,7 @@ void AxiBridge::run_clock() {
       return;
     }
     subordinate_.edge(pins_, cycle, [this](const hw::AxiSubordinate::Request& request) {
-      if (request.part == hw::AxiSubordinate::Part::kBytes) return move_bytes(request);
+      if (!request.takes_time) return move_bytes(request);
       requests_.push_back(request);
       asked_.notify();
     });
