@@ -117,7 +117,8 @@ std::vector<MachineKey> make_core_keys() {
           "accesses per memory and cycle", kGemmini),
       power_of_two<kAccumulator, &Accumulator::memories>("accumulator.memories", "", 1, 4,
           "memories of a bank, over which its rows are spread", kChosen),
-      word<kAccumulator, &Accumulator::protection>("accumulator.protection", {"none", "parity", "secded"},
+      word<kAccumulator, &Accumulator::protection>("accumulator.protection",
+          {"none", "parity", "secded"},
           "code against flipped bits, of each sum", kGemmini),
 
       power_of_two<kPostop, &Postop::lanes>("postop.lanes", "elements/cycle", 1, 256,

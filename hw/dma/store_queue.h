@@ -5,19 +5,20 @@
 #include <deque>
 
 #include "base/round.h"
+#include "hw/dma/write_dma.h"
 #include "hw/machine/machine.h"
 
 /// What the queue of hw::WritePort does to results on their way to memory, request by request: the
 /// stages stand still while it is full.
 namespace systole::hw {
 
-/// Beats that wait for their requests: room for those of two whole ones.
+/// Beats that wait for their requests.
 class StoreQueue {
  public:
   explicit StoreQueue(const Machine& machine)
       : beat_bytes_(machine.bus.width_bytes),
-        beats_(std::max(2 * std::uint64_t{machine.dma.request_bytes} / beat_bytes_,
-                        std::uint64_t{2})) {}
+        beats_(
+            std::max(store_queue_beats(machine.dma.request_bytes, machine.bus.width_bytes), 2U)) {}
 
   [[nodiscard]] std::uint64_t beat_bytes() const noexcept { return beat_bytes_; }
   /// Beats of a request.

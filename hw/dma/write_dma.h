@@ -14,6 +14,12 @@
 /// and when. rtl/dma/systole_write_dma.sv meets it.
 namespace systole::hw {
 
+/// Beats of the queue between the stages and a port: those of two whole requests.
+[[nodiscard]] constexpr std::uint32_t store_queue_beats(std::uint32_t request_bytes,
+                                                        std::uint32_t beat_bytes) {
+  return 2 * request_bytes / beat_bytes;
+}
+
 /// What a port is built for.
 struct WriteParams {
   RequestCut cut;  ///< without pieces of rows

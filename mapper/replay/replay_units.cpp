@@ -338,17 +338,16 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     // Each leaves when its own bytes are there: those before the last one earlier.
     const std::uint64_t last = std::min(work.rows.bytes, std::uint64_t{machine_.dma.request_bytes});
     const auto earlier = static_cast<double>((work.rows.bytes - last) / piece_bytes_);
-    const double period = each;
     const double room = std::max(0.0, store_now_ + kChunk - first);
-    rows = std::min({rows, 1 + static_cast<std::uint64_t>(room / period),
+    rows = std::min({rows, 1 + static_cast<std::uint64_t>(room / each),
                      std::max<std::uint64_t>(1, write_port_.window() / requests)});
     ReplayRows part = work.rows;
     part.left = rows;
     double issue = first, apart = 0;
     while (part.left != 0) {
-      const double ready = first - earlier + static_cast<double>(rows - part.left) * period;
+      const double ready = first - earlier + static_cast<double>(rows - part.left) * each;
       const ReplayMemory::Chunk chunk =
-          memory_.move(true, write_port_, part, ready, period, write_port_.window());
+          memory_.move(true, write_port_, part, ready, each, write_port_.window());
       written_ = std::max(written_, chunk.last_done);
       issue = chunk.last_issue;
       if (chunk.requests > 1) {
@@ -358,7 +357,7 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     work.rows.address = part.address;
     // Two requests have room in the queue.
     const auto beats = static_cast<double>(ceil_div(last, std::uint64_t{machine_.bus.width_bytes}));
-    row_done_ = std::max({first + static_cast<double>(rows - 1) * period, arrival(row_ + rows - 1),
+    row_done_ = std::max({first + static_cast<double>(rows - 1) * each, arrival(row_ + rows - 1),
                           issue - std::max(0.0, 2 * apart - beats - 2)});
     store_now_ = caught_up(store_now_, issue, kChunk);
   }

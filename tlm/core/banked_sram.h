@@ -17,9 +17,8 @@ namespace systole::tlm_model {
 ///
 /// A bank is a contiguous piece of the address range. At the scratchpad it serves `ports` words a
 /// cycle, and each access has its cycle: service(). At the accumulator each memory of a bank does,
-/// and clients record what they use
-/// and when; whoever has the lower priority asks, at the end of an interval, how many cycles the
-/// bank was short of, and waits that long.
+/// and clients record what they use and when; whoever has the lower priority asks, at the end of an
+/// interval, how many cycles the bank was short of, and waits that long.
 class BankedSram {
  public:
   /// `word_bytes`: what one port moves in a cycle.

@@ -137,7 +137,7 @@ class CorePasses {
     const CoreMemory memory = make_ports_();
     const hw::StoreParams params{size_.lanes,
                                  {port_.cut, size_.lanes, size_.outstanding, test_.slots,
-                                  2 * size_.request_bytes / size_.lanes},
+                                  hw::store_queue_beats(size_.request_bytes, size_.lanes)},
                                  port_};
     const auto serves = [&](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
       return banks.serves(cycle, access(address, bytes));

@@ -23,6 +23,7 @@ TEST(SumLoads, WriteABeatInTheCycleAfterItsOwn) {
   EXPECT_EQ(loads.writes()[1].first, 2U);
   EXPECT_EQ(loads.writes()[1].last, 5U);
   EXPECT_EQ(loads.placed({107, 40, 40}), 109U);
+  EXPECT_EQ(loads.placed({107, 40, 40}), 107 + kSumLoadCycles);
 }
 
 TEST(SumLoads, WaitForTheArrayInTheirMemoriesAndForEachOther) {
