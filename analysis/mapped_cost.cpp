@@ -9,8 +9,9 @@
 #include "hw/array/array.h"
 #include "hw/core/bank_words.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/memory/word_code.h"
 #include "hw/number/weight_groups.h"
-#include "hw/postop/postop.h"
+#include "hw/postop/result_cycles.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_ranges.h"
 #include "mapper/tile/host_cost.h"
@@ -106,12 +107,13 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
 double result_cycles(const hw::Command& command, const hw::Program& program,
                      const hw::Machine& machine) {
   const auto& result = *command.as<hw::cmd::Result>();
-  hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
-                                            machine.postop.lanes);
+  const hw::Chain& chain = hw::chain_of(result.chain, program);
+  const std::uint32_t lanes = machine.postop.lanes;
   const auto* const store = command.as<hw::cmd::Store>();
-  cycles.per_row +=
-      hw::piece_cycles(hw::chain_of(result.chain, program), result.n, machine.postop.lanes,
-                       hw::result_piece_bytes(machine, store == nullptr));
+  hw::ResultCycles cycles =
+      hw::result_cycles(hw::chain_cycles(chain, result.m, result.n, lanes), chain, result.m,
+                        result.n, lanes, hw::result_piece_bytes(machine, store == nullptr),
+                        hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay());
   if (store != nullptr && store->encoder) {
     // The slower of chain and encoder sets the pace.
     const hw::HeadMix& mix = program.mixes[*store->encoder];
@@ -121,7 +123,7 @@ double result_cycles(const hw::Command& command, const hw::Program& program,
     cycles.per_row = std::max(cycles.per_row, interval);
     cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
   }
-  return static_cast<double>(cycles.total(result.m) + hw::kAccumulatorReadCycles);
+  return static_cast<double>(cycles.total(result.m));
 }
 
 }  // namespace

@@ -21,7 +21,12 @@ class ArrayUse {
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t period, const Words& a,
            const Words& b) {
     if (begin >= end || (a.count == 0 && b.count == 0)) return;
-    uses_[count_++ % kKept] = {begin, end, period, a, b};
+    uses_[count_++ % kKept] = {begin, end, period, false, a, b};
+  }
+  /// The same of a run of reads that waited for others.
+  void add_late(std::uint64_t begin, std::uint64_t end, const Words& a, const Words& b) {
+    add(begin, end, end - begin, a, b);
+    if (begin < end && count_ != 0) uses_[(count_ - 1) % kKept].late = true;
   }
   /// Forgets what was added of the cycles from `cycle` on.
   void cut(std::uint64_t cycle) {
@@ -32,15 +37,22 @@ class ArrayUse {
     }
   }
 
-  /// Words that were read of a bank in the cycles [from, to).
-  [[nodiscard]] std::uint64_t words(std::uint64_t bank, std::uint64_t from,
-                                    std::uint64_t to) const {
+  /// Words that were read of a bank in the cycles [from, to). `others(begin, end)`: those that
+  /// others used of its only port in the cycles [begin, end). Where reads wait for them, the bank
+  /// is in use in every cycle; one that no others use has all its words first.
+  template <typename Others>
+  [[nodiscard]] std::uint64_t words(std::uint64_t bank, std::uint64_t from, std::uint64_t to,
+                                    Others others) const {
     std::uint64_t sum = 0;
     for (std::size_t i = count_; i + kKept > count_ && i != 0; --i) {
       const Use& use = uses_[(i - 1) % kKept];
       if (use.end <= from) break;
       const std::uint64_t begin = std::max(from, use.begin), end = std::min(to, use.end);
       if (begin >= end) continue;
+      if (use.late && use.reads(bank) && others(use.begin, use.end) != 0) {
+        sum += end - begin - others(begin, end);
+        continue;
+      }
       for (const Words& words : {use.a, use.b}) {
         if (bank < words.first_bank || bank > words.last_bank) continue;
         const std::uint64_t banks = words.last_bank - words.first_bank + 1;
@@ -54,7 +66,15 @@ class ArrayUse {
   static constexpr std::size_t kKept = 64;
   struct Use {
     std::uint64_t begin = 0, end = 0, period = 1;
+    bool late = false;
     Words a, b;
+
+    [[nodiscard]] bool reads(std::uint64_t bank) const {
+      const auto has = [bank](const Words& words) {
+        return words.count != 0 && bank >= words.first_bank && bank <= words.last_bank;
+      };
+      return has(a) || has(b);
+    }
 
     /// Words before a cycle, of `count` in each period.
     [[nodiscard]] std::uint64_t before(std::uint64_t cycle, std::uint64_t count) const {

@@ -34,8 +34,10 @@ std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t ba
   // The banks serve the array's reads, and what loads and moves write, a cycle after the one that
   // is said here, and parameters in it.
   const std::uint64_t all = (to - from) * banks.ports();
-  return all -
-         std::min(all, banks.used(bank, from - 1, to - 1) + use_.words(bank, from - 1, to - 1));
+  const auto others = [&](std::uint64_t begin, std::uint64_t end) {
+    return banks.used(bank, begin, end);
+  };
+  return all - std::min(all, others(from - 1, to - 1) + use_.words(bank, from - 1, to - 1, others));
 }
 
 std::uint64_t OperandStream::end(std::uint64_t at, std::uint64_t moves) {

@@ -91,21 +91,24 @@ ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t c
   if (rows == 0 || cols == 0) return {};
   const std::uint64_t vectors = cols / lanes + (cols % lanes != 0 ? 1 : 0);
   ChainCycles cycles;
-  std::uint64_t passes = 1;
+  std::uint64_t passes = 1, latency = 0;
   cycles.per_row = vectors;
   for (const Stage& stage : chain.stages) {
-    // After a row-wise stage the serial units have long finished with the first row.
-    if (passes == 1) cycles.lead = std::max<std::uint64_t>(cycles.lead, stage_lead(stage));
+    // Its serial units work while the first row is in the stages before. After a row-wise stage
+    // they have long finished with it.
+    const std::uint64_t lead = stage_lead(stage);
+    if (passes == 1) cycles.lead = std::max(cycles.lead, lead - std::min(lead, latency));
+    latency += stage_latency(stage);
     passes += statistics_passes(stage);
     cycles.per_row = std::max(cycles.per_row, stage_interval(stage, vectors));
-    cycles.fill += stage_latency(stage);
     if (stage.op == StageOp::kTranspose) cycles.fill += cols;
   }
   const std::uint64_t reading = vectors * passes;
   cycles.reads = reading * rows;
   const std::uint64_t intervals_ahead = passes == kMostPasses ? kMostPasses - 1 : 0;
   // The last row takes no more than its passes, the rows before it an interval each.
-  cycles.fill += cycles.lead + intervals_ahead * cycles.per_row + reading - cycles.per_row;
+  cycles.fill +=
+      latency + cycles.lead + intervals_ahead * cycles.per_row + reading - cycles.per_row;
   return cycles;
 }
 

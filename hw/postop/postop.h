@@ -109,9 +109,12 @@ void check_pre_chain(const Chain& chain);
 ///   softmax, deferred                   2V                2V
 ///   softmax, normalised                 max(3V, 17)       2I + 3V
 ///   layer_norm                          max(3V, V + 36)   2I + 3V
-///   divide_row_sum, anywhere            15 or more        15 more, if no row-wise stage precedes
+///   divide_row_sum, anywhere            15 or more        15 more
 ///   layer_norm_apply, rms_norm_apply    23, 16 or more    57, 32 more
 ///   quantise_row                        16 or more        the division of the first row
+///
+/// What serial units add to L they work while the first row is in the stages before theirs, and
+/// nothing if one of these is row-wise.
 ///
 /// With three passes every interval has a slot of V cycles for each: the first pass of row j, the
 /// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval

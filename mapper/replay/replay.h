@@ -244,6 +244,7 @@ class Replay {
   [[nodiscard]] std::uint64_t next_rows(const ReplayWork& work) const;
   void next_operand(const ReplayWork& work);
   void advance_row(const ReplayWork& work);
+  void hold_row(std::uint64_t cycles);
   void release_sums(const ReplayWork& work);
   void deliver_rows(ReplayWork& work);
   void deliver_column(const ReplayWork& work);

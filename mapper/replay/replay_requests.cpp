@@ -348,12 +348,20 @@ void Replay::more_operands(const ReplayWork& work) {
 
 void Replay::advance_row(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  row_done_ += static_cast<double>(work.per_row);
   if (work.operands != 0) {
-    row_done_ = std::max(row_done_, static_cast<double>(r.operands_at[row_] + work.after_operands));
+    r.rows.next(r.operands_at[row_], false);
+  } else {
+    r.rows.next();
   }
+  row_done_ = static_cast<double>(r.rows.done());
   ++row_;
   release_sums(work);
+}
+
+// What has just left was taken so much later.
+void Replay::hold_row(std::uint64_t cycles) {
+  requests_->rows.hold(cycles);
+  row_done_ = static_cast<double>(requests_->rows.done());
 }
 
 // Rows up to the last one of those that leave next.
@@ -422,10 +430,11 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
       const ReplayRequests::Moved row = *std::exchange(r.moved, std::nullopt);
       const std::uint64_t end = serve_words(row.begin, row.end, row.words, row.from);
       written_ = std::max(written_, static_cast<double>(end));
+      hold_row(end - (row.from + row.words));
     } else if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));
-        row_done_ += static_cast<double>(r.written.paced.stalled());
+        hold_row(r.written.paced.stalled());
       };
       if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;
     } else if (r.columns_left != 0) {

@@ -9,6 +9,7 @@
 #include "hw/dma/request_cut.h"
 #include "hw/dma/store_queue.h"
 #include "hw/machine/machine.h"
+#include "hw/postop/result_cycles.h"
 #include "hw/program/dispatch.h"
 #include "hw/program/program_image.h"
 #include "hw/program/record_look.h"
@@ -42,6 +43,7 @@ struct ReplayRequests {
   RequestMemory memory;
   RequestPort fetch, load, write, read;
   hw::StoreQueue queue;  ///< of `write`
+  hw::RowClock rows;     ///< of the store or move in progress
   hw::RequestCut cut;
 
   /// Rows that a unit asks for or writes, those of them that have not been.

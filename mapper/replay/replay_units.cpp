@@ -228,12 +228,16 @@ void Replay::begin_store(Queue& queue) {
   const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {
     return serve_words(parameters.begin, parameters.end, late, queue.started + 1);
   });
-  row_done_ = started + static_cast<double>(work.fill + std::max(set_up, work.lead) - work.lead);
+  const std::uint64_t late = std::max(set_up, work.result.lead) - work.result.lead;
+  row_done_ = started + static_cast<double>(work.fill + late);
   written_ = store_now_ = started;
   row_ = 0;
   columns_.left = 0;
   queue.phase = Phase::kRows;
-  if (requests_) return begin_store_requests();
+  if (requests_) {
+    requests_->rows = {work.result, queue.started + work.fill + late, late};
+    return begin_store_requests();
+  }
   queue.time = store_now_;
 }
 
@@ -273,7 +277,7 @@ double Replay::operands_there(const ReplayWork& work, std::uint64_t row) const {
   const std::uint64_t rows = std::min(block, work.m - row / block * block);
   return rounded_up(at.first + (at.last - at.first) * static_cast<double>(row % block + 1) /
                                    static_cast<double>(rows)) +
-         static_cast<double>(work.after_operands);
+         static_cast<double>(work.result.after_operands);
 }
 
 void Replay::step_store(Queue& queue, double horizon) {
@@ -414,9 +418,9 @@ void Replay::release_sums(const ReplayWork& work) {
   std::uint64_t end = whole(row_done_) + (work.m - row_) * work.per_row;
   if (requests_ && work.operands != 0) {
     if (requests_->operands_known < work.m) return;
-    end = std::max(end, requests_->operands_at[work.m - 1] + work.after_operands);
+    end = std::max(end, requests_->operands_at[work.m - 1] + work.result.after_operands);
   }
-  const std::uint64_t read = end - std::min(end, work.drain);
+  const std::uint64_t read = end - std::min(end, work.result.drain);
   if (row_ != work.m && read > whole(row_done_)) return;
   release_command(queue, std::max(read, static_cast<std::uint64_t>(queue.time)));
 }

@@ -23,26 +23,27 @@ std::uint64_t preload_of(const hw::cmd::Matmul& mm, const hw::Machine& machine) 
 }
 
 /// How long a result's chain takes, from the accumulator on.
-hw::ChainCycles result_cycles(const hw::cmd::Result& result, const hw::Program& program,
-                              const hw::Machine& machine, bool move) {
-  hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
-                                            machine.postop.lanes);
-  cycles.per_row += hw::piece_cycles(hw::chain_of(result.chain, program), result.n,
-                                     machine.postop.lanes, hw::result_piece_bytes(machine, move));
-  cycles.fill += hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay();
-  return cycles;
+hw::ResultCycles result_cycles(const hw::cmd::Result& result, const hw::Program& program,
+                               const hw::Machine& machine, bool move) {
+  const hw::Chain& chain = hw::chain_of(result.chain, program);
+  const std::uint32_t lanes = machine.postop.lanes;
+  return hw::result_cycles(hw::chain_cycles(chain, result.m, result.n, lanes), chain, result.m,
+                           result.n, lanes, hw::result_piece_bytes(machine, move),
+                           hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay());
 }
 
 /// The same with the encoder behind it.
 void add_encoder(const hw::cmd::Store& store, const hw::Program& program,
-                 const hw::Machine& machine, hw::ChainCycles& cycles) {
+                 const hw::Machine& machine, hw::ResultCycles& cycles) {
   if (!store.encoder) return;
   const hw::HeadMix& mix = program.mixes[*store.encoder];
   cycles.per_row =
       std::max(cycles.per_row, hw::mix_interval(mix, store.n / mix.in_heads,
                                                 std::max(machine.attention.encoder_lines, 1U),
                                                 machine.attention.macs_per_line));
-  cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
+  const std::uint64_t behind = hw::mix_products(mix) + hw::kHeadMixLatency;
+  cycles.fill += behind;
+  cycles.after_operands += behind;
 }
 
 /// Makes what a replay keeps of a command; a function for every type of work.
@@ -76,7 +77,7 @@ class Decode {
   void operator()(const hw::cmd::Store& store) {
     const hw::WrittenRows written = hw::written_rows(store, program_);
     work_.rows = {store.to.address, store.to.pitch, written.bytes, 0, written.rows};
-    hw::ChainCycles cycles = result_cycles(store, program_, machine_, false);
+    hw::ResultCycles cycles = result_cycles(store, program_, machine_, false);
     add_encoder(store, program_, machine_, cycles);
     decode(store, written, cycles);
   }
@@ -164,7 +165,7 @@ class Decode {
   }
 
   void decode(const hw::cmd::Result& result, const hw::WrittenRows& written,
-              const hw::ChainCycles& cycles) {
+              const hw::ResultCycles& cycles) {
     const hw::Chain& chain = hw::chain_of(result.chain, program_);
     const std::uint32_t lanes = machine_.postop.lanes;
     decode(result.chain, result.m, result.n, cycles);
@@ -181,11 +182,7 @@ class Decode {
       work_.operand_block =
           hw::operand_block(result.m, row_bytes, work_.transposed, machine_.postop);
     }
-    work_.after_operands = hw::kOperandCycles + cycles.fill;
-    work_.drain =
-        hw::drain_cycles(chain, result.m, result.n, lanes,
-                         hw::result_piece_bytes(machine_, work_.opcode == hw::Opcode::kMove)) +
-        hw::kAccumulatorReadCycles + hw::accumulator_code(machine_).read_delay();
+    work_.result = cycles;
     work_.columns = result.n;
     work_.element = work_.transposed ? written.bytes / result.m : 0;
     const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
@@ -193,7 +190,6 @@ class Decode {
     work_.set_up =
         hw::set_up_command(chain, result.n, lanes, hw::scratchpad_word_bytes(machine_), 0, 0, 0);
     work_.parameters = {at, at + parameters, work_.set_up.parameter_words, 0, 0};
-    work_.lead = cycles.lead;
   }
 
   const hw::Program& program_;
@@ -210,7 +206,7 @@ std::uint64_t least_cycles(const hw::Command& command, const hw::Program& progra
     return product_cycles(*mm, machine).interval - preload_of(*mm, machine);
   const auto* result = command.as<hw::cmd::Result>();
   if (result == nullptr) return 0;
-  hw::ChainCycles cycles =
+  hw::ResultCycles cycles =
       result_cycles(*result, program, machine, command.as<hw::cmd::Move>() != nullptr);
   if (const auto* store = command.as<hw::cmd::Store>())
     add_encoder(*store, program, machine, cycles);

@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "hw/array/array.h"
-#include "hw/postop/postop.h"
-#include "hw/postop/store_set_up.h"
+#include "hw/postop/result_cycles.h"
 #include "hw/program/program.h"
 #include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_memory.h"
@@ -73,13 +72,11 @@ struct ReplayWork {
   std::uint64_t element = 0;  ///< bytes of a result of a transposition
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;
-  std::uint64_t operand_block = 0;   ///< rows of them that are asked for at a time
-  std::uint64_t after_operands = 0;  ///< from the arrival of a row's operands to its end
-  std::uint64_t drain = 0;  ///< from the last sums that are read to the end of the last row
+  std::uint64_t operand_block = 0;  ///< rows of them that are asked for at a time
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
   ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
   hw::StoreSetUp::Command set_up;
-  std::uint64_t lead = 0;  ///< of its fill, serial units that work during the set-up
+  hw::ResultCycles result;  ///< of its chain, with what comes before and after it
   // Matmuls.
   hw::cmd::Matmul product;
   hw::ArrayCycles cycles;        ///< without weights that have arrived before

@@ -45,18 +45,16 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const hw::Program& program = processor().program();
   const hw::Command& command = entry.command;
   const auto& result = *command.as<hw::cmd::Result>();
-  Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
-  flow.cycles.fill += hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
   const bool moves = command.as<hw::cmd::Move>() != nullptr;
-  flow.cycles.per_row += hw::piece_cycles(chain, result.n, lanes_, piece_bytes_.at(moves));
-  flow.drain = hw::drain_cycles(chain, result.m, result.n, lanes_, piece_bytes_.at(moves)) +
-               hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
+  const hw::ResultCycles cycles = hw::result_cycles(
+      engine_.cycles(chain, result.m, result.n), chain, result.m, result.n, lanes_,
+      piece_bytes_.at(moves), hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay());
+  Flow flow{cycle(), cycles, {}, cycle()};
   flow.has_operands = hw::tensor_operands(chain) != 0;
-  flow.after_operands = hw::kOperandCycles + flow.cycles.fill;
   // Serial units work meanwhile.
-  const std::uint64_t set_up = set_up_cycles(entry, chain);
-  flow.cycles.fill += std::max(set_up, flow.cycles.lead) - flow.cycles.lead;
-  flow.row_done = flow.started + flow.cycles.fill;
+  const std::uint64_t late = std::max(set_up_cycles(entry, chain), cycles.lead) - cycles.lead;
+  flow.cycles.fill += late;
+  flow.rows = {cycles, flow.started + flow.cycles.fill, late};
   flow.chain = &chain;
   flow.block = hw::transposes(chain) ? lanes_ : kRowsAtOnce;
   flow.result = &result;
@@ -208,18 +206,18 @@ void StoreUnit::compute(Flow& flow, std::uint64_t end, std::uint64_t row_done) {
 }
 
 void StoreUnit::encode(std::uint64_t row, Flow& flow) {
-  const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.row_done);
+  const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.rows.done());
   flow.encoder_wait += wait;
-  flow.row_done += wait;
-  keep_step(flow.row_done, kEncoder);
+  flow.rows.hold(wait);
+  keep_step(flow.rows.done(), kEncoder);
   const std::uint64_t features = flow.result->n / flow.encoder->in_heads;
-  const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
+  const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.rows.done());
   encoder_begun_ = token.begun;
   if (recorder() != nullptr) {
-    recorder()->hold(encoder_state_, ps(flow.row_done), ps(token.done), wave_state("busy"));
-    recorder()->hold(encoder_row_, ps(flow.row_done), ps(token.done), row);
+    recorder()->hold(encoder_state_, ps(flow.rows.done()), ps(token.done), wave_state("busy"));
+    recorder()->hold(encoder_row_, ps(flow.rows.done()), ps(token.done), row);
   }
-  flow.encoder_delay = token.done - flow.row_done;
+  flow.encoder_delay = token.done - flow.rows.done();
   const std::uint64_t macs = features * hw::mix_products(*flow.encoder);
   const std::uint64_t outputs = features * flow.encoder->out_heads;
   encoder_macs_ += macs;
@@ -230,17 +228,18 @@ void StoreUnit::encode(std::uint64_t row, Flow& flow) {
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operands have arrived.
-  flow.row_done += flow.cycles.per_row;
-  keep_step(flow.row_done, kWork);
+  const std::uint64_t unhindered = flow.rows.done() + flow.cycles.per_row;
   if (flow.has_operands) {
     // A tile that is written where it is read comes as a whole.
     await_operands(flow.whole ? operands_at_.size() : row + 1);
-    const std::uint64_t there = flow.whole ? operands_at_.back() : operands_at_[row];
-    flow.row_done = std::max(flow.row_done, there + flow.after_operands);
+    flow.rows.next(flow.whole ? operands_at_.back() : operands_at_[row], flow.whole);
+  } else {
+    flow.rows.next();
   }
-  keep_step(flow.row_done, kMemory);
-  if (flow.observed) flow.read.push_back(flow.row_done - flow.cycles.fill - 1);
-  if (flow.has_operands) use_operands(row + 1, flow.row_done);
+  keep_step(std::min(unhindered, flow.rows.done()), kWork);
+  keep_step(flow.rows.done(), kMemory);
+  if (flow.observed) flow.read.push_back(flow.rows.done() - flow.cycles.fill - 1);
+  if (flow.has_operands) use_operands(row + 1, flow.rows.done());
   release_sums(row, flow);
 }
 
@@ -249,16 +248,16 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
 void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
   if (flow.released) return;
   const std::uint64_t last = flow.result->m - 1;
-  std::uint64_t end = flow.row_done + (last - row) * flow.cycles.per_row;
+  std::uint64_t end = flow.rows.done() + (last - row) * flow.cycles.per_row;
   if (flow.has_operands) {
     if (operands_known_ <= last) return;
-    end = std::max(end, operands_at_[last] + flow.after_operands);
+    end = std::max(end, operands_at_[last] + flow.cycles.after_operands);
   }
-  const std::uint64_t read = end - std::min(end, flow.drain);
-  if (row != last && read > flow.row_done) return;
+  const std::uint64_t read = end - std::min(end, flow.cycles.drain);
+  if (row != last && read > flow.rows.done()) return;
   flow.released = true;
   // What is left of them may be written over before this process comes to it.
-  std::uint64_t row_done = flow.row_done + (flow.computed - row - 1) * flow.cycles.per_row;
+  std::uint64_t row_done = flow.rows.done() + (flow.computed - row - 1) * flow.cycles.per_row;
   while (flow.with_values && flow.computed < flow.result->m) {
     const std::uint64_t rows = std::min(flow.block, flow.result->m - flow.computed);
     compute(flow, flow.computed + rows, row_done);
@@ -276,8 +275,11 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     const std::uint64_t from = ready - std::min(ready, words);
     // Loads have the banks first: what they write by then has to be known.
     if (from > cycle() + loads_known_) wait_cycles(from - cycle());
-    flow.written = std::max(flow.written, memory_.scratchpad.serve(BankedSram::Client::kStore, at,
-                                                                   at + bytes, words, from));
+    const std::uint64_t end =
+        memory_.scratchpad.serve(BankedSram::Client::kStore, at, at + bytes, words, from);
+    flow.written = std::max(flow.written, end);
+    flow.rows.hold(end - (from + words));
+    keep_step(flow.rows.done(), kMemory);
     events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
     if (flow.observed) {
       StoredUse& use = flow.writes.emplace_back();
@@ -293,8 +295,8 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
   const DmaPort::Written row = write_dma->write_row(flow.store->to.address + offset, data, bytes,
                                                     piece_bytes_.at(false), ready);
   flow.written = std::max(flow.written, row.done);
-  flow.row_done += row.stalled;
-  keep_step(flow.row_done, kMemory);
+  flow.rows.hold(row.stalled);
+  keep_step(flow.rows.done(), kMemory);
 }
 
 void StoreUnit::deliver(std::uint64_t row, Flow& flow) {
@@ -303,7 +305,7 @@ void StoreUnit::deliver(std::uint64_t row, Flow& flow) {
   const std::uint64_t bytes = flow.row_bytes;
   put(row * flow.pitch,
       flow.with_values && flow.move == nullptr ? result_.data() + row * bytes : nullptr, bytes,
-      flow.row_done + flow.encoder_delay, flow);
+      flow.rows.done() + flow.encoder_delay, flow);
 }
 
 void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow) {
@@ -316,7 +318,7 @@ void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& f
         flow.with_values && flow.move == nullptr
             ? result_.data() + first * flow.computed_bytes + column * rows * element
             : nullptr,
-        rows * element, flow.row_done - columns + column + 1, flow);
+        rows * element, flow.rows.done() - columns + column + 1, flow);
   }
 }
 
@@ -435,7 +437,7 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
         await_operands(transposed ? first + rows : first + 1);
         rows = std::min(rows, operands_known_ - first);
       }
-      compute(flow, first + rows, flow.row_done);
+      compute(flow, first + rows, flow.rows.done());
     }
     if (transposed) {
       deliver_columns(first, rows, flow);
@@ -445,7 +447,7 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   }
   if (flow.observed) observe_uses(flow, chain);
   write_dma->synchronise();
-  const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
+  const std::uint64_t last_out = flow.rows.done() + flow.encoder_delay;
   wait_cycles(last_out - std::min(last_out, cycle()));
 
   // The array has priority at the accumulator: whatever it took from our banks comes on top.

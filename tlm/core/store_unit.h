@@ -6,6 +6,7 @@
 
 #include "hw/attention/head_mix.h"
 #include "hw/engines.h"
+#include "hw/postop/result_cycles.h"
 #include "hw/postop/store_set_up.h"
 #include "tlm/core/execution_unit.h"
 #include "tlm/core/local_memory.h"
@@ -49,9 +50,9 @@ class StoreUnit final : public ExecutionUnit {
   /// Timing of one command in progress.
   struct Flow {
     std::uint64_t started;
-    hw::ChainCycles cycles;
-    std::uint64_t row_done;  ///< cycle at which the chain delivered the last row
-    std::uint64_t written;   ///< cycle of the last acknowledgement
+    hw::ResultCycles cycles;
+    hw::RowClock rows;      ///< when those of the result leave the chain
+    std::uint64_t written;  ///< cycle of the last acknowledgement
     const hw::cmd::Result* result = nullptr;
     const hw::cmd::Store* store = nullptr;  ///< the same; null: it is a move
     const hw::cmd::Move* move = nullptr;
@@ -60,11 +61,8 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
     std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
     bool has_operands = false;        ///< tensors
-    bool whole = false;  ///< all of them come before the first row: they are written over
-    /// From the arrival of a row's operands to its end in the chain.
-    std::uint64_t after_operands = 0;
-    std::uint64_t drain = 0;  ///< from the last sums that are read to the end of the last row
-    bool released = false;    ///< it is known when they are read
+    bool whole = false;     ///< all of them come before the first row: they are written over
+    bool released = false;  ///< it is known when they are read
     Entry* entry = nullptr;
     const hw::Chain* chain = nullptr;
     bool with_values = false;  ///< requests move values
@@ -118,7 +116,7 @@ class StoreUnit final : public ExecutionUnit {
   /// Values of the rows up to `end` of which they are not known, as requests of the command bring
   /// and take them. The row before these leaves the chain at `row_done`.
   void compute(Flow& flow, std::uint64_t end, std::uint64_t row_done);
-  /// Moves `flow` on by the row that the chain delivers at flow.row_done.
+  /// Moves `flow` on by the row that the chain delivers at flow.rows.done().
   void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
   void advance(std::uint64_t row, Flow& flow);
