@@ -92,7 +92,9 @@ void RowClock::leave(std::uint64_t earliest) {
     out_ = std::max(out_, factor + cycles_.vectors + behind - held_before(factor));
     taken_ = reached(out_ - behind);
   }
-  done_ = out_ + held_ + cycles_.pieces;
+  const std::uint64_t done = out_ + held_ + cycles_.pieces;
+  busy_ += std::min(done - done_, cycles_.per_row);
+  done_ = done;
   if (cycles_.pieces == 0) return;
   held_ += cycles_.pieces;
   keep({done_ - cycles_.pieces - std::min(cycles_.stream, done_ - cycles_.pieces), done_,

@@ -57,6 +57,8 @@ class RowClock {
 
   /// The cycle after that in which the last piece of the last row has left.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
+  /// Cycles in which the stages worked on rows: of each, no more than `cycles.per_row`.
+  [[nodiscard]] std::uint64_t busy() const noexcept { return busy_; }
   /// The next row leaves, whose results are all taken at once.
   void next() { leave(0); }
   /// The same of a row whose operands are there in cycle `there`; `tile`: those of all rows are.
@@ -83,7 +85,7 @@ class RowClock {
   [[nodiscard]] std::uint64_t reached(std::uint64_t moved) const;
 
   ResultCycles cycles_;
-  std::uint64_t done_ = 0;
+  std::uint64_t done_ = 0, busy_ = 0;
   std::uint64_t out_ = 0;  ///< in which the last row would have left if nothing had stood still
   std::size_t units_ = 0;  ///< serial units
   bool is_first_ = true;

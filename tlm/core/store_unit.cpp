@@ -475,8 +475,7 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   started_or_ended_.notify();
 
   const std::uint64_t elapsed = cycle() - flow.started;
-  const std::uint64_t pipeline = flow.cycles.total(result.m);
-  const std::uint64_t busy = pipeline - flow.cycles.fill;
+  const std::uint64_t pipeline = flow.cycles.fill + flow.rows.busy();
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   if (recorder() != nullptr) {
     keep_step(last_out, kEncoder);
@@ -486,7 +485,7 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
     show_units(flow, chain, entry);
   } else {
     account_stall(flow.cycles.fill, kFill);
-    account_busy(busy);
+    account_busy(flow.rows.busy());
     account_stall(conflict, kBankConflict);
     account_stall(encoder, kEncoder);
     account_stall(elapsed - pipeline - conflict - encoder, kMemory);

@@ -166,24 +166,25 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
   const hw::Command move = with_tensor(move_command(0, kElsewhere, rows, kCols));
   rig.run([&] { rig.execute({move}, {chain}); });
 
-  const hw::ChainCycles cycles = hw::chain_cycles(chain, rows, kCols, 16);
+  const hw::ResultCycles cycles =
+      hw::result_cycles(hw::chain_cycles(chain, rows, kCols, 16), chain, rows, kCols, 16,
+                        hw::result_piece_bytes(machine, true), hw::kAccumulatorReadCycles);
   std::vector<std::uint64_t> done;  // cycles since the start
   std::uint64_t next_issue = 0;
-  const std::uint64_t begin =
-      hw::kAccumulatorReadCycles + test::set_up_alone(machine, chain, kCols);
-  const std::uint64_t after = hw::kOperandCycles + hw::kAccumulatorReadCycles + cycles.fill;
-  std::uint64_t pipeline = cycles.fill + begin;
+  // What set_up_alone() says is what the lead does not hide of it.
+  const std::uint64_t late = test::set_up_alone(machine, chain, kCols);
+  hw::RowClock clock(cycles, cycles.fill + late, late);
   for (std::uint32_t row = 0; row < rows; ++row) {
     const std::uint64_t used = row / block * block;  // before the half that it is in
     const std::uint64_t issued =
         std::max(next_issue, used < 2 * block ? 0 : done[used - block - 1]);
     next_issue = issued + 1;
-    pipeline = std::max(pipeline + cycles.per_row, issued + latency + after);
-    done.push_back(pipeline);
+    clock.next(issued + latency, false);
+    done.push_back(clock.done());
   }
   EXPECT_EQ(rig[0].released - rig[0].started, done.back());
   const auto report = report_of(rig);
-  EXPECT_EQ(report.at("stalled.memory"), done.back() - cycles.total(rows) - begin);
+  EXPECT_EQ(report.at("stalled.memory"), done.back() - cycles.fill - late - clock.busy());
   EXPECT_EQ(report.at("operand_bytes"), rows * kCols);
   EXPECT_EQ(report.at("requests"), rows);
 }
