@@ -64,8 +64,8 @@ TEST(CloseCalls, AreNoOthers) {
   }
 }
 
-// By cost alone, four times the lanes took 12 % longer. Results leave 16 bytes at a time with any of
-// them, and those of 64 lanes hold up the stages in longer pieces: 0.3 % are left.
+// By cost alone, four times the lanes took 12 % longer. Results leave 16 bytes at a time with any
+// of them, and those of 64 lanes hold up the stages in longer pieces: 0.3 % are left.
 TEST(CloseCalls, AreDecidedByReplay) {
   const model::Graph graph = layer(1024);
   const Mapping few = map_graph(graph, with_lanes(16)), many = map_graph(graph, with_lanes(64));
