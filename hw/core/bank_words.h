@@ -46,6 +46,18 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
   return from;
 }
 
+/// Banks write in the cycle after the one for which hw::BankService is asked, as they read for the
+/// array: a word of a move that leaves the stages in a cycle is asked for in the one before.
+inline constexpr std::uint64_t kBankWriteCycles = 1;
+
+/// The first cycle from `from` on in which the bank of an address serves an access.
+[[nodiscard]] inline std::uint64_t first_free(const BankService& banks, std::uint64_t bank_bytes,
+                                              std::uint64_t address, std::uint64_t from) {
+  const BankAccess access{static_cast<std::uint32_t>(address / bank_bytes), false};
+  while (!banks.is_free(from, access)) ++from;
+  return from;
+}
+
 /// So many cycles ahead it is known what loads write, which have the banks of the scratchpad before
 /// results that move there: no request is answered sooner.
 [[nodiscard]] inline std::uint64_t loads_known_cycles(const Machine& machine) {

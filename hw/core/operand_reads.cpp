@@ -42,7 +42,8 @@ class OperandReads::Tiles {
         bank_bytes_(bank_bytes),
         rows_(array.rows),
         cols_(array.cols),
-        stationary_weights_(array.dataflow == Dataflow::kWeightStationary) {
+        stationary_weights_(array.dataflow == Dataflow::kWeightStationary),
+        comes_early_(array.overlap == ArrayOverlap::kFull && array.cols <= array.rows) {
     const Int4Operands int4 = int4_of(matmul);
     const std::uint64_t macs = int4.macs();
     steps_ = array_steps<std::uint64_t>(matmul.k, int4);
@@ -88,6 +89,11 @@ class OperandReads::Tiles {
     reads.clear();
     if (!is_transposed()) return add_b(0, reads);
     add_columns(0, 0, cols_, reads);
+    if (comes_early_) {
+      add_idle(rows_ - add_columns(1, 0, cols_, reads), reads);
+      add_idle(1 - add_columns(2, 0, 1, reads), reads);
+      return;
+    }
     const std::uint64_t ahead = add_columns(1, 0, lead(), reads);
     add_idle(lead() - ahead, reads);
   }
@@ -96,6 +102,17 @@ class OperandReads::Tiles {
     reads.clear();
     if (!stationary_weights_) return add_b(fold, reads);
     if (!is_transposed()) return fold + 1 == folds() ? void() : add_b(fold + 1, reads);
+    if (comes_early_) {
+      // The columns of a fold begin to come in the step in which the last weights leave of the one
+      // two before it: those of the first in the last step before its stream.
+      const std::uint64_t last_weights = rows_ - 1;
+      const std::uint64_t left = std::max<std::uint64_t>(matmul_.m, rows_) - last_weights;
+      const std::uint64_t rest = add_columns(fold + 2, fold == 0 ? 1 : left, cols_, reads);
+      if (fold + 3 >= folds()) return;
+      add_idle(last_weights - rest, reads);
+      add_columns(fold + 3, 0, left, reads);
+      return;
+    }
     add_columns(fold + 1, lead(), cols_, reads);
     add_columns(fold + 2, 0, lead(), reads);
   }
@@ -166,6 +183,7 @@ class OperandReads::Tiles {
   const cmd::Matmul& matmul_;
   std::uint64_t bank_bytes_, rows_, cols_;
   bool stationary_weights_;
+  bool comes_early_;  ///< a transposed B: as soon as the transposer has room
   std::uint64_t steps_ = 0;                  ///< of k
   std::uint64_t a_bytes_ = 0, b_bytes_ = 0;  ///< of k
   std::uint8_t a_times_ = 1, b_times_ = 1;   ///< words of a step

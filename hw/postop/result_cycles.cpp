@@ -109,7 +109,7 @@ std::uint64_t RowClock::held_before(std::uint64_t cycle) const {
     const Hold& hold = holds_[(i - 1) % kKept];
     if (hold.to <= cycle) break;
     const std::uint64_t left = hold.to - std::max(hold.from, cycle);
-    held -= ceil_div(hold.cycles * left, hold.to - hold.from);
+    held -= hold.cycles * left / (hold.to - hold.from);
   }
   return held;
 }
@@ -132,7 +132,8 @@ std::uint64_t RowClock::reached(std::uint64_t moved) const {
 void RowClock::hold(std::uint64_t cycles) {
   if (cycles == 0) return;
   held_ += cycles;
-  keep({done_, done_ + cycles, cycles});
+  const std::uint64_t leaves = cycles_.vectors + cycles_.pieces;
+  keep({done_ - std::min(leaves, done_), done_ - 1 + cycles, cycles});
   done_ += cycles;
 }
 

@@ -245,6 +245,7 @@ class Replay {
   void next_operand(const ReplayWork& work);
   void advance_row(const ReplayWork& work);
   void hold_row(std::uint64_t cycles);
+  bool write_moved(double& now, double horizon);
   void release_sums(const ReplayWork& work);
   void deliver_rows(ReplayWork& work);
   void deliver_column(const ReplayWork& work);

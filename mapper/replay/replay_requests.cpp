@@ -358,6 +358,40 @@ void Replay::advance_row(const ReplayWork& work) {
   release_sums(work);
 }
 
+// As StoreUnit::write_words() of tlm/core/. Returns whether all of them are written before the
+// horizon.
+bool Replay::write_moved(double& now, double horizon) {
+  ReplayRequests::Moved& row = *requests_->moved;
+  const std::uint64_t bytes = row.end - row.begin, ready = row.from + row.words;
+  const auto known = [&] {
+    return static_cast<std::uint64_t>(now) + hw::loads_known_cycles(machine_);
+  };
+  const auto waits_until = [&](std::uint64_t cycle) {
+    now = static_cast<double>(cycle);
+    return now >= horizon;
+  };
+  if (row.written == 0 && row.from > known() && waits_until(row.from)) return false;
+  for (; row.written < row.words; ++row.written) {
+    const std::uint64_t at = row.begin + row.written * bytes / row.words;
+    std::uint64_t free = 0;
+    while ((free = hw::first_free(scratchpad_, bank_bytes_, at, row.next)) > known()) {
+      if (waits_until(free)) return false;
+    }
+    row.next = serve_words(at, at + 1, 1, free);
+  }
+  written_ = std::max(written_, static_cast<double>(row.next + hw::kBankWriteCycles));
+  hold_row(row.next - ready);
+  requests_->moved.reset();
+  return true;
+}
+
+// What has left the chain before cycle `ready` for the addresses [begin, end).
+ReplayRequests::Moved moved(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                            std::uint64_t ready) {
+  const std::uint64_t from = ready - std::min(ready, words + hw::kBankWriteCycles);
+  return {begin, end, words, from, from};
+}
+
 // What has just left was taken so much later.
 void Replay::hold_row(std::uint64_t cycles) {
   requests_->rows.hold(cycles);
@@ -383,7 +417,7 @@ void Replay::deliver_rows(ReplayWork& work) {
       return;
     }
     const std::uint64_t at = work.local.begin + first * work.local_pitch;
-    r.moved = {at, at + work.local_bytes, work.row_words, ready - std::min(ready, work.row_words)};
+    r.moved = moved(at, at + work.local_bytes, work.row_words, ready);
     return;
   }
   const std::uint64_t end = next_rows(work);
@@ -412,7 +446,7 @@ void Replay::deliver_column(const ReplayWork& work) {
       work.local.begin + column * work.local_pitch + r.columns_first * work.element;
   const std::uint64_t end = at + r.columns_bytes;
   const std::uint64_t words = hw::accesses_to_write(hw::scratchpad_code(machine_), at, end, word);
-  r.moved = {at, end, words, ready - std::min(ready, words)};
+  r.moved = moved(at, end, words, ready);
 }
 
 void Replay::step_store_requests(Queue& queue, double horizon) {
@@ -421,16 +455,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
   double& now = queue.time;
   for (;;) {
     if (r.moved) {
-      // Loads have the banks first: what they write by then has to be known.
-      const auto from = static_cast<double>(r.moved->from);
-      if (from > now + static_cast<double>(hw::loads_known_cycles(machine_))) {
-        now = from;
-        if (now >= horizon) return;
-      }
-      const ReplayRequests::Moved row = *std::exchange(r.moved, std::nullopt);
-      const std::uint64_t end = serve_words(row.begin, row.end, row.words, row.from);
-      written_ = std::max(written_, static_cast<double>(end));
-      hold_row(end - (row.from + row.words));
+      if (!write_moved(now, horizon)) return;
     } else if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));

@@ -124,7 +124,9 @@ struct ReplayRequests {
   /// Of a move: what has left the chain for the addresses [begin, end) of the scratchpad.
   struct Moved {
     std::uint64_t begin, end, words;
-    std::uint64_t from;  ///< cycle of the first word if its bank is free
+    std::uint64_t from;         ///< cycle of the first word if its bank is free
+    std::uint64_t next;         ///< of the next one
+    std::uint64_t written = 0;  ///< words
   };
   std::optional<Moved> moved;
   double store_since = 0;  ///< cycle from which it waits to know of its operands

@@ -38,6 +38,11 @@ class BankedSram {
   /// each as soon as its bank has a port free. The result is the cycle after the last one.
   std::uint64_t serve(Client client, std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                       std::uint64_t from);
+  /// Whether nobody has been served at the addresses [begin, end) in the cycles [from, to).
+  [[nodiscard]] bool is_left_alone(std::uint64_t begin, std::uint64_t end, std::uint64_t from,
+                                   std::uint64_t to) const {
+    return service_.next_use(begin / bank_bytes_, (end - 1) / bank_bytes_, from) >= to;
+  }
   /// What was served, for the client that comes after all others.
   [[nodiscard]] const hw::BankService& service() const noexcept { return service_; }
 

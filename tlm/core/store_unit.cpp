@@ -266,19 +266,37 @@ void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
   processor().release_at(*flow.entry, std::max(cycle(), read));
 }
 
+// Loads have the banks first: what they write by then has to be known.
+std::uint64_t StoreUnit::write_words(std::uint64_t address, std::uint64_t bytes,
+                                     std::uint64_t words, std::uint64_t from) {
+  BankedSram& scratchpad = memory_.scratchpad;
+  if (from > cycle() + loads_known_) wait_cycles(from - cycle());
+  for (std::uint64_t word = 0; word < words; ++word) {
+    const std::uint64_t at = address + word * bytes / words;
+    std::uint64_t free = 0;
+    while ((free = hw::first_free(scratchpad.service(), scratchpad.bank_bytes(), at, from)) >
+           cycle() + loads_known_) {
+      wait_cycles(free - cycle());
+    }
+    if (word == 0 && free == from && from + words <= cycle() + loads_known_ &&
+        scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
+      return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
+    }
+    from = scratchpad.serve(BankedSram::Client::kStore, at, at + 1, 1, free);
+  }
+  return from;
+}
+
 void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
                     std::uint64_t ready, Flow& flow) {
   if (flow.move != nullptr) {
     const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words = hw::accesses_to_write(memory_.scratchpad_code, at, at + bytes,
                                                       memory_.scratchpad.word_bytes());
-    const std::uint64_t from = ready - std::min(ready, words);
-    // Loads have the banks first: what they write by then has to be known.
-    if (from > cycle() + loads_known_) wait_cycles(from - cycle());
-    const std::uint64_t end =
-        memory_.scratchpad.serve(BankedSram::Client::kStore, at, at + bytes, words, from);
+    const std::uint64_t from = ready - std::min(ready, words + hw::kBankWriteCycles);
+    const std::uint64_t end = write_words(at, bytes, words, from) + hw::kBankWriteCycles;
     flow.written = std::max(flow.written, end);
-    flow.rows.hold(end - (from + words));
+    flow.rows.hold(end - (from + words + hw::kBankWriteCycles));
     keep_step(flow.rows.done(), kMemory);
     events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
     if (flow.observed) {

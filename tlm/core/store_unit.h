@@ -81,6 +81,10 @@ class StoreUnit final : public ExecutionUnit {
   };
 
   [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
+  /// Words of a move into the scratchpad, one a cycle from `from` on, each when its bank is free.
+  /// Returns the cycle after the last one.
+  std::uint64_t write_words(std::uint64_t address, std::uint64_t bytes, std::uint64_t words,
+                            std::uint64_t from);
   /// Until the first sums of a command are read, from its start on: micro-code and parameters.
   std::uint64_t set_up_cycles(const Entry& entry, const hw::Chain& chain);
   std::optional<std::uint64_t> execute(Entry& entry) override;

@@ -130,8 +130,8 @@ TEST(OperandStream, IsThatOfTheGates) {
   EXPECT_GT(late, 1'000U);
 }
 
-// In gates the next fold's columns come as soon as the transposer is free, here with its begin: it
-// is hidden as far, but meets others at other times.
+// In gates columns come as soon as the transposer has room. Those of the next matmul come here with
+// the begin of the last fold: they are hidden as far, but meet others at other times.
 TEST(OperandStream, OfTransposedOperandsIsNearlyThatOfTheGates) {
   std::mt19937_64 random(17);
   constexpr std::size_t kMatmuls = 5;
@@ -161,7 +161,7 @@ TEST(OperandStream, OfTransposedOperandsIsNearlyThatOfTheGates) {
     cycles += end;
     off += std::abs(static_cast<double>(free) + 1 - end);
   }
-  EXPECT_LT(off, 0.01 * cycles);
+  EXPECT_LT(off, 0.006 * cycles);
   EXPECT_GT(without, 0.01 * cycles) << "what transposers take";
 }
 

@@ -97,7 +97,12 @@ Case random_case(test::Random& random, bool has_operand, StageOp last) {
     add.tensor = random() % 2 == 0 ? DType::kS8 : DType::kS16;
     of.chain.stages.push_back(add);
   }
-  if (last != StageOp::kAdd) of.chain.stages.push_back(test::random_stage(random, last));
+  if (last == StageOp::kDivideRowSum) {
+    // Where it is in use, nothing comes before it.
+    of.chain.stages.insert(of.chain.stages.begin(), test::random_stage(random, last));
+  } else if (last != StageOp::kAdd) {
+    of.chain.stages.push_back(test::random_stage(random, last));
+  }
   of.latency = 10 + random() % 100;
   of.latencies = 1 + random() % 30;
   return of;
@@ -146,10 +151,12 @@ TEST(RowClock, IsThatOfTheGatesWithoutOperandsAndSerialUnits) {
   }
 }
 
-// The same of serial units where each vector leaves at once and nothing waits for the scratchpad.
+// The same of serial units where nothing waits for the scratchpad.
 TEST(RowClock, IsThatOfTheGatesWithSerialUnits) {
   for (const StageOp last : {StageOp::kDivideRowSum, StageOp::kLayerNormApply}) {
-    EXPECT_EQ(count_cases(last, false, false)[1].worst, 0U) << stage_info(last).name;
+    for (const auto& [pieces, off] : count_cases(last, false, false)) {
+      EXPECT_LE(off.worst, pieces == 4 ? 5U : 0U) << stage_info(last).name << ", pieces " << pieces;
+    }
   }
 }
 
@@ -162,9 +169,9 @@ TEST(RowClock, IsCloseToTheGatesInAllCases) {
         for (const auto& [pieces, off] : count_cases(last, has_operand, refuses)) {
           const double share = static_cast<double>(off.off) / static_cast<double>(off.cycles);
           const bool is_plain = pieces == 1 && !refuses;
-          EXPECT_LE(share, is_plain ? 0.001 : 0.015)
+          EXPECT_LE(share, is_plain ? 0.001 : 0.012)
               << stage_info(last).name << ", operand " << has_operand << ", pieces " << pieces;
-          EXPECT_LE(off.worst, 90U);
+          EXPECT_LE(off.worst, 80U);
         }
       }
     }
