@@ -21,8 +21,9 @@ namespace systole::hw {
 /// - Weight-stationary: a row of A in each cycle of a fold's stream. Rows of B, the bottom one
 ///   first, from the cycle on in which the fold before begins; rows below the last of B are zeros,
 ///   which nothing reads. Of B stored transposed a fold reads a row for each of its columns, which
-///   leave the transposer as weights from two cycles after the last on: as it holds two folds,
-///   those of one are read while the weights of the one before enter.
+///   leave the transposer as weights from two cycles after the last on. As it holds two folds, the
+///   columns of one come from the step on in which the last weights leave of the one two before it;
+///   on an array of more columns than rows with the begin of a fold, which is later than in gates.
 /// - Output-stationary: a column of A and a row of B in each cycle. Those of A go through the rows
 ///   of their tile evenly.
 /// - Int4 operands take two words a cycle where hw/array/array.h says so.
