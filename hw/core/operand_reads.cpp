@@ -183,7 +183,7 @@ class OperandReads::Tiles {
   const cmd::Matmul& matmul_;
   std::uint64_t bank_bytes_, rows_, cols_;
   bool stationary_weights_;
-  bool comes_early_;  ///< a transposed B: as soon as the transposer has room
+  bool comes_early_;                         ///< a transposed B: as soon as the transposer has room
   std::uint64_t steps_ = 0;                  ///< of k
   std::uint64_t a_bytes_ = 0, b_bytes_ = 0;  ///< of k
   std::uint8_t a_times_ = 1, b_times_ = 1;   ///< words of a step
