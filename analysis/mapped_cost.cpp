@@ -5,15 +5,13 @@
 #include <cmath>
 
 #include "analysis/port_traffic.h"
-#include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/core/bank_words.h"
 #include "hw/memory/fixed_memory.h"
-#include "hw/memory/word_code.h"
 #include "hw/number/weight_groups.h"
-#include "hw/postop/result_cycles.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_ranges.h"
+#include "mapper/replay/replay_work.h"
 #include "mapper/tile/host_cost.h"
 #include "mapper/tile/tiling.h"
 
@@ -104,28 +102,6 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
                    port_cycles(traffic.results, writes), read_beats, write_beats, dram});
 }
 
-double result_cycles(const hw::Command& command, const hw::Program& program,
-                     const hw::Machine& machine) {
-  const auto& result = *command.as<hw::cmd::Result>();
-  const hw::Chain& chain = hw::chain_of(result.chain, program);
-  const std::uint32_t lanes = machine.postop.lanes;
-  const auto* const store = command.as<hw::cmd::Store>();
-  hw::ResultCycles cycles =
-      hw::result_cycles(hw::chain_cycles(chain, result.m, result.n, lanes), chain, result.m,
-                        result.n, lanes, hw::result_piece_bytes(machine, store == nullptr),
-                        hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay());
-  if (store != nullptr && store->encoder) {
-    // The slower of chain and encoder sets the pace.
-    const hw::HeadMix& mix = program.mixes[*store->encoder];
-    const std::uint64_t interval =
-        hw::mix_interval(mix, result.n / mix.in_heads, machine.attention.encoder_lines,
-                         machine.attention.macs_per_line);
-    cycles.per_row = std::max(cycles.per_row, interval);
-    cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
-  }
-  return static_cast<double>(cycles.total(result.m));
-}
-
 }  // namespace
 
 CommandCycles::CommandCycles(const mapper::Mapping& mapping, const hw::Machine& machine)
@@ -144,7 +120,7 @@ double CommandCycles::of(const hw::Command& command) const {
       return static_cast<double>(mapping_.tilings[command.op].compute_cycles);
     case hw::Opcode::kStore:
     case hw::Opcode::kMove:
-      return result_cycles(command, mapping_.program, machine_);
+      return static_cast<double>(mapper::least_cycles(command, mapping_.program, machine_));
     case hw::Opcode::kLoad:
     case hw::Opcode::kLoadAccumulator: {
       Traffic traffic(machine_);

@@ -18,15 +18,11 @@ class ArrayUse {
   };
   /// In the cycles [begin, end), later than all so far, of both operands in each `period` cycles,
   /// from its first cycle on.
+  /// `late`: the reads waited for others.
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t period, const Words& a,
-           const Words& b) {
+           const Words& b, bool late = false) {
     if (begin >= end || (a.count == 0 && b.count == 0)) return;
-    uses_[count_++ % kKept] = {begin, end, period, false, a, b};
-  }
-  /// The same of a run of reads that waited for others.
-  void add_late(std::uint64_t begin, std::uint64_t end, const Words& a, const Words& b) {
-    add(begin, end, end - begin, a, b);
-    if (begin < end && count_ != 0) uses_[(count_ - 1) % kKept].late = true;
+    uses_[count_++ % kKept] = {begin, end, period, late, a, b};
   }
   /// Forgets what was added of the cycles from `cycle` on.
   void cut(std::uint64_t cycle) {

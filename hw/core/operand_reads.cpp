@@ -340,14 +340,9 @@ void OperandReads::add_use(const BankStep& step, const BankService::Passed& pass
     return ArrayUse::Words{access->bank, access->bank + (access->crosses ? 1U : 0U),
                            passed.steps * times * (access->crosses ? 2 : 1)};
   };
-  const ArrayUse::Words first = words(step.first, step.first_times);
-  const ArrayUse::Words second = words(step.second, step.second_times);
   const std::uint64_t cycles = passed.end - at_;
-  if (ports_ == 1 && cycles > passed.steps) {
-    use.add_late(at_, passed.end, first, second);
-  } else {
-    use.add(at_, passed.end, cycles, first, second);
-  }
+  use.add(at_, passed.end, cycles, words(step.first, step.first_times),
+          words(step.second, step.second_times), ports_ == 1 && cycles > passed.steps);
 }
 
 std::uint64_t OperandReads::advance(const BankService& banks, std::uint64_t until,

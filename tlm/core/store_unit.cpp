@@ -271,16 +271,16 @@ std::uint64_t StoreUnit::write_words(std::uint64_t address, std::uint64_t bytes,
                                      std::uint64_t words, std::uint64_t from) {
   BankedSram& scratchpad = memory_.scratchpad;
   if (from > cycle() + loads_known_) wait_cycles(from - cycle());
+  if (from + words <= cycle() + loads_known_ &&
+      scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
+    return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
+  }
   for (std::uint64_t word = 0; word < words; ++word) {
     const std::uint64_t at = address + word * bytes / words;
     std::uint64_t free = 0;
     while ((free = hw::first_free(scratchpad.service(), scratchpad.bank_bytes(), at, from)) >
            cycle() + loads_known_) {
       wait_cycles(free - cycle());
-    }
-    if (word == 0 && free == from && from + words <= cycle() + loads_known_ &&
-        scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
-      return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
     }
     from = scratchpad.serve(BankedSram::Client::kStore, at, at + 1, 1, free);
   }
@@ -294,9 +294,9 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     const std::uint64_t words = hw::accesses_to_write(memory_.scratchpad_code, at, at + bytes,
                                                       memory_.scratchpad.word_bytes());
     const std::uint64_t from = ready - std::min(ready, words + hw::kBankWriteCycles);
-    const std::uint64_t end = write_words(at, bytes, words, from) + hw::kBankWriteCycles;
-    flow.written = std::max(flow.written, end);
-    flow.rows.hold(end - (from + words + hw::kBankWriteCycles));
+    const std::uint64_t end = write_words(at, bytes, words, from);
+    flow.written = std::max(flow.written, end + hw::kBankWriteCycles);
+    flow.rows.hold(end - (from + words));
     keep_step(flow.rows.done(), kMemory);
     events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
     if (flow.observed) {
