@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/round.h"
 #include "hw/memory/fixed_memory.h"
 
 namespace systole::analysis {
-namespace {
-
-/// Multiples of `size` that [begin, end) touches.
-std::uint64_t blocks(std::uint64_t begin, std::uint64_t end, std::uint64_t size) {
-  return (end + size - 1) / size - begin / size;
-}
-
-}  // namespace
-
 PortTraffic::PortTraffic(const hw::Machine& machine)
     : request_(machine.dma.request_bytes),
       beat_(machine.bus.width_bytes),
@@ -35,8 +27,8 @@ void PortTraffic::add_rows(std::uint64_t address, std::uint64_t pitch, std::uint
 void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end, std::uint64_t rows) {
   const auto piece = [&](std::uint64_t from, std::uint64_t to, std::uint64_t times) {
     times *= rows;
-    beats_ += times * ((to - from + beat_ - 1) / beat_);
-    bursts_ += times * blocks(from, to, burst_);
+    beats_ += times * blocks_touched(from, to - from, beat_);
+    bursts_ += times * blocks_touched(from, to - from, burst_);
   };
   const std::uint64_t first_end = std::min(end, (begin / request_ + 1) * request_);
   piece(begin, first_end, 1);
@@ -44,7 +36,7 @@ void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end, std::uint64_t 
     piece(first_end, first_end + request_, (last - first_end) / request_);
     if (end > last) piece(last, end, 1);
   }
-  requests_ += rows * blocks(begin, end, request_);
+  requests_ += rows * blocks_touched(begin, end - begin, request_);
   bytes_ += rows * (end - begin);
 }
 

@@ -23,11 +23,10 @@ AxiSubordinate::AxiSubordinate(const Params& params) : params_(params), random_(
 // What the bus carried without data, because it was refused, comes at once.
 std::uint64_t AxiSubordinate::beat_cycle(const Transaction& read) const {
   if (read.response != AxiResponse::kOkay) return read.answer;
-  const std::uint64_t begin = axi_range(read.burst).begin;
-  const std::uint64_t last = (read.bytes.size() - 1) / params_.bus_bytes;
-  const std::uint64_t bus_beat =
-      (axi_beat(read.burst, read.beats).end - 1 - begin) / params_.bus_bytes;
-  return read.answer - std::min(read.answer, last - bus_beat);
+  const auto bus_beat = [&](std::uint64_t end) { return (end - 1) / params_.bus_bytes; };
+  const std::uint64_t left =
+      bus_beat(axi_range(read.burst).end) - bus_beat(axi_beat(read.burst, read.beats).end);
+  return read.answer - std::min(read.answer, left);
 }
 
 template <typename Cycle>

@@ -23,7 +23,7 @@ class StoreQueue {
   [[nodiscard]] std::uint64_t beat_bytes() const noexcept { return beat_bytes_; }
   /// Beats of a request.
   [[nodiscard]] std::uint64_t beats(std::uint64_t address, std::uint64_t bytes) const {
-    return ceil_div(address % beat_bytes_ + bytes, beat_bytes_);
+    return blocks_touched(address, bytes, beat_bytes_);
   }
   /// A request issues in the cycle after its last beat has found room. The first such cycle if the
   /// next one had so many beats.

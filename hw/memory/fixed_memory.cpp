@@ -31,11 +31,12 @@ FixedMemory::FixedMemory(const Machine::Memory& params, std::uint32_t width_byte
   }
 }
 
-FixedMemory::Answer FixedMemory::accept(std::uint64_t cycle, bool write, std::uint64_t bytes) {
+FixedMemory::Answer FixedMemory::accept(std::uint64_t cycle, bool write, std::uint64_t address,
+                                        std::uint64_t bytes) {
   if (bytes == 0) throw std::invalid_argument("memory: a request of no bytes");
   const std::uint64_t interval = params_.read_beat_cycles;
   const std::uint64_t accepted = std::max(cycle, accepted_from_[oldest_]);
-  const std::uint64_t count = write ? 1 : beats(bytes);
+  const std::uint64_t count = write ? 1 : beats(address, bytes);
   Answer answer;
   answer.first = std::max(accepted + params_.latency, next_first_);
   answer.last = answer.first + (count - 1) * interval;

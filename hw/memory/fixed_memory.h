@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/accounting.h"
+#include "base/round.h"
 #include "hw/machine/machine.h"
 
 namespace systole::hw {
@@ -28,7 +29,8 @@ namespace systole::hw {
 /// arrive. Reads and writes share one queue and are answered strictly in its order:
 /// - the first beat of an answer is `latency` cycles after the last beat of its request or later,
 ///   and read_beat_cycles after the last beat of the answer before it or later;
-/// - a read returns ceil(bytes / width) beats, read_beat_cycles apart; a write returns one beat;
+/// - a read returns the words of the bus of which it has a byte, read_beat_cycles apart; a write
+///   returns one beat;
 /// - at most `queue` requests wait for the end of their answers. A further one is accepted in the
 ///   cycle after the last answer beat of the oldest, and its latency counts from there.
 class FixedMemory {
@@ -45,11 +47,11 @@ class FixedMemory {
   FixedMemory(const Machine::Memory& params, std::uint32_t width_bytes);
 
   /// Takes a request of `bytes` > 0 whose last beat arrives in `cycle`.
-  Answer accept(std::uint64_t cycle, bool write, std::uint64_t bytes);
+  Answer accept(std::uint64_t cycle, bool write, std::uint64_t address, std::uint64_t bytes);
 
-  /// Beats of so many bytes, at least one.
-  [[nodiscard]] std::uint64_t beats(std::uint64_t bytes) const noexcept {
-    return bytes <= width_ ? 1 : (bytes + width_ - 1) / width_;
+  /// Beats of a read.
+  [[nodiscard]] std::uint64_t beats(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    return blocks_touched(address, bytes, width_);
   }
 
   /// From cycle `now` on, time counts in the account or it does not.

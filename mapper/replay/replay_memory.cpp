@@ -52,7 +52,8 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   burst_shift_ = bits_of(burst_bytes_);
   request_shift_ = bits_of(request_bytes_);
   width_shift_ = bits_of(machine.bus.width_bytes);
-  if (hw::has_mesh(machine)) {
+  in_packets_ = hw::has_mesh(machine);
+  if (in_packets_) {
     header_ = machine.noc.header_bytes;
     // A packet holds every link as long as it takes on the narrowest.
     if (hw::mesh_ways(machine).least_hops != 0) {
@@ -141,14 +142,18 @@ double ReplayMemory::on_bus(double cycle) const noexcept {
 
 ReplayMemory::Shape ReplayMemory::shape(std::uint64_t address, std::uint64_t bytes) const noexcept {
   const std::uint64_t mask = request_bytes_ - 1;
-  const auto beats = [&](std::uint64_t length) {
+  const std::uint64_t width = (std::uint64_t{1} << width_shift_) - 1;
+  const auto beats = [&](std::uint64_t at, std::uint64_t length) {
     if (length == 0) return std::uint64_t{0};
-    return (header_ + length + (std::uint64_t{1} << width_shift_) - 1) >> width_shift_;
+    // A packet is its bytes, a beat of the bus a word.
+    const std::uint64_t before = in_packets_ ? header_ : at & width;
+    return (before + length + width) >> width_shift_;
   };
   const std::uint64_t first = std::min(bytes, request_bytes_ - (address & mask));
   const std::uint64_t rest = bytes - first;
   return {1 + ((rest + mask) >> request_shift_),
-          beats(first) + (rest >> request_shift_) * beats(request_bytes_) + beats(rest & mask)};
+          beats(address, first) + (rest >> request_shift_) * beats(0, request_bytes_) +
+              beats(0, rest & mask)};
 }
 
 // Opens the rows of `area` in the banks of `groups`. The result: the earliest first data, if the

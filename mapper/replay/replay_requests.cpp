@@ -258,7 +258,9 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) {
     if (!work.as_it_arrives) return;
     const std::uint64_t begin = work.local.begin + r.loaded.left.at;
-    const std::uint64_t words = ceil_div(bytes, std::uint64_t{hw::load_access_bytes(machine_)});
+    const ReplayRows& left = r.loaded.left;
+    const std::uint64_t words =
+        blocks_touched(left.address + left.at, bytes, hw::load_access_bytes(machine_));
     (void)serve_words(begin, begin + bytes, words, done - std::min(done, words));
   };
   if (!transfer(false, r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;

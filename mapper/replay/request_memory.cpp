@@ -4,6 +4,7 @@
 
 #include "base/round.h"
 #include "hw/host/host_cycles.h"
+#include "hw/program/program.h"
 
 namespace systole::mapper {
 namespace {
@@ -34,9 +35,9 @@ RequestMemory::RequestMemory(const hw::Machine& machine)
 }
 
 template <typename Target>
-std::uint64_t RequestMemory::pass(bool write, std::uint64_t bytes, std::uint64_t ps,
-                                  const Target& target) {
-  const std::uint64_t beats = std::max<std::uint64_t>(ceil_div(bytes, width_), 1);
+std::uint64_t RequestMemory::pass(bool write, std::uint64_t address, std::uint64_t bytes,
+                                  std::uint64_t ps, const Target& target) {
+  const std::uint64_t beats = blocks_touched(address, bytes, width_);
   std::uint64_t arrived = request_.reserve(bus_.cycle(ps), 1);
   if (write) arrived = write_data_.reserve(arrived, beats) + beats - 1;
   arrived += request_latency_;
@@ -47,10 +48,10 @@ std::uint64_t RequestMemory::pass(bool write, std::uint64_t bytes, std::uint64_t
 
 std::uint64_t RequestMemory::access(bool write, std::uint64_t address, std::uint64_t bytes,
                                     std::uint64_t ps) {
-  return pass(write, bytes, ps, [&](std::uint64_t arrived) {
+  return pass(write, address, bytes, ps, [&](std::uint64_t arrived) {
     if (!fixed_) return dram_.access(address, bytes, write, arrived).end;
-    const std::uint64_t last = fixed_->accept(bus_.cycle(arrived), write, bytes).last;
-    return bus_.ps(last - (write ? 0 : fixed_->beats(bytes) - 1));
+    const std::uint64_t last = fixed_->accept(bus_.cycle(arrived), write, address, bytes).last;
+    return bus_.ps(last - (write ? 0 : fixed_->beats(address, bytes) - 1));
   });
 }
 
@@ -62,8 +63,8 @@ std::uint64_t RequestMemory::serve(bool write, std::uint64_t address, std::uint6
 std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows input) {
   const std::uint64_t between = std::uint64_t{host.mmio_ns} * 1000;
   const auto at_once = [](std::uint64_t arrived) { return arrived; };
-  std::uint64_t now = pass(false, kRegister, between, at_once);
-  now = pass(true, kRegister, now + between, at_once);
+  std::uint64_t now = pass(false, hw::kRegistersBase, kRegister, between, at_once);
+  now = pass(true, hw::kRegistersBase, kRegister, now + between, at_once);
   for (; input.left != 0; --input.left, input.address += input.pitch) {
     for (std::uint64_t at = 0; at < input.bytes;) {
       const std::uint64_t line = hw::kHostLineBytes - (input.address + at) % hw::kHostLineBytes;
@@ -73,7 +74,7 @@ std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows inp
     }
   }
   now += between;
-  static_cast<void>(pass(true, kRegister, now, at_once));
+  static_cast<void>(pass(true, hw::kRegistersBase, kRegister, now, at_once));
   return core_.cycle(now);
 }
 

@@ -50,7 +50,8 @@ class RequestMemory {
   /// A request that is wanted at `ps`, and whose target answers with the time when it is done if
   /// the request is there at some time, all in ps.
   template <typename Target>
-  std::uint64_t pass(bool write, std::uint64_t bytes, std::uint64_t ps, const Target& target);
+  std::uint64_t pass(bool write, std::uint64_t address, std::uint64_t bytes, std::uint64_t ps,
+                     const Target& target);
   std::uint64_t access(bool write, std::uint64_t address, std::uint64_t bytes, std::uint64_t ps);
 
   Edges core_, bus_;

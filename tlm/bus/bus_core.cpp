@@ -53,10 +53,11 @@ void BusCore::add_initiators(std::size_t count) {
 }
 
 // Sums stay in registers until all requests are through.
-void BusCore::send(Initiator& initiator, bool write, std::uint32_t bytes,
+void BusCore::send(Initiator& initiator, bool write, Piece piece,
                    std::vector<std::uint64_t>& times) {
   const Clock clock = clock_;
-  const std::uint64_t latency = params_.request_latency, length = data_cycles(bytes);
+  const std::uint64_t latency = params_.request_latency;
+  const std::uint64_t length = data_cycles(piece.address, piece.bytes);
   std::uint64_t request_wait = 0, data_wait = 0, arrivals = 0;
   for (std::uint64_t& time : times) {
     const std::uint64_t arrival = clock.cycle_from_ps(time);
@@ -72,16 +73,17 @@ void BusCore::send(Initiator& initiator, bool write, std::uint32_t bytes,
     time = clock.edge_ps(delivered);
   }
   (write ? initiator.writes : initiator.reads) += times.size();
-  (write ? initiator.written_bytes : initiator.read_bytes) += times.size() * bytes;
+  (write ? initiator.written_bytes : initiator.read_bytes) += times.size() * piece.bytes;
   initiator.request_wait += request_wait;
   initiator.data_wait += data_wait;
   initiator.target_time -= arrivals;
 }
 
-void BusCore::respond(Initiator& initiator, bool write, std::uint32_t bytes,
+void BusCore::respond(Initiator& initiator, bool write, Piece piece,
                       std::vector<std::uint64_t>& times) {
   const Clock clock = clock_;
-  const std::uint64_t latency = params_.response_latency, length = data_cycles(bytes);
+  const std::uint64_t latency = params_.response_latency;
+  const std::uint64_t length = data_cycles(piece.address, piece.bytes);
   std::uint64_t data_wait = 0, answers = 0;
   for (std::uint64_t& time : times) {
     const std::uint64_t finished = clock.cycle_from_ps(time);
@@ -114,17 +116,19 @@ void BusCore::count_sent(Initiator& initiator, const SentReads& sent, std::uint6
   initiator.target_time -= sum_of(sent.delivered, sent.step, kept);
 }
 
-std::optional<std::pair<std::uint64_t, std::uint64_t>> BusCore::finished_for(
-    std::uint64_t answered, std::uint64_t step, std::uint32_t bytes) const {
-  const std::uint64_t length = data_cycles(bytes), after = length - 1 + params_.response_latency;
+std::optional<std::pair<std::uint64_t, std::uint64_t>> BusCore::finished_for(std::uint64_t answered,
+                                                                             std::uint64_t step,
+                                                                             Piece piece) const {
+  const std::uint64_t length = data_cycles(piece.address, piece.bytes);
+  const std::uint64_t after = length - 1 + params_.response_latency;
   if (answered < after) return std::nullopt;
   return read_data_.earliest_for(answered - after, step, length);
 }
 
 std::optional<std::uint64_t> BusCore::respond_to_reads(Initiator& initiator, std::uint64_t finished,
                                                        std::uint64_t step, std::uint64_t count,
-                                                       std::uint32_t bytes) {
-  const std::uint64_t length = data_cycles(bytes);
+                                                       Piece piece) {
+  const std::uint64_t length = data_cycles(piece.address, piece.bytes);
   const std::optional<std::uint64_t> begin = read_data_.reserve_each(finished, step, count, length);
   if (!begin) return std::nullopt;
   initiator.target_time += sum_of(finished, step, count);

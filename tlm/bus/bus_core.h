@@ -10,6 +10,7 @@
 
 #include "base/accounting.h"
 #include "base/calendar.h"
+#include "base/round.h"
 #include "hw/machine/machine.h"
 #include "tlm/bus/bus_mesh.h"
 #include "tlm/common/time.h"
@@ -22,8 +23,9 @@ namespace systole::tlm_model {
 /// Three channels work side by side, each shared by all initiators and all targets:
 /// - request: one cycle per request;
 /// - write data: ceil(bytes / width) beats, from the cycle of the request on;
-/// - read data: ceil(bytes / width) beats, once the target has all data (store and forward).
-/// Write responses use no channel. With latencies Lq (request) and Lp (response), on a free bus
+/// - read data: a beat for each word of which they have a byte, once the target has all data (store
+/// and forward). Write responses use no channel. With latencies Lq (request) and Lp (response), on
+/// a free bus
 ///
 ///     read:  arrives at the target Lq cycles after its request, is complete
 ///            Lp + beats - 1 cycles after the target finished
@@ -74,14 +76,25 @@ class BusCore {
   std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
                         const Route& route);
 
-  /// What grant() and deliver() do for requests of `bytes` bytes each, in order, that arrive at
+  /// What requests ask for that are alike to the bus: see are_alike().
+  struct Piece {
+    std::uint64_t address;  ///< of the first
+    std::uint32_t bytes;    ///< of each
+  };
+  /// Whether requests of `bytes` bytes have as many beats each if the bytes from the end of one to
+  /// the begin of the next are 0 or `gap`.
+  [[nodiscard]] bool are_alike(Piece piece, std::uint64_t gap) const noexcept {
+    const std::uint64_t width = params_.width_bytes;
+    if (piece.bytes % width == 0) return gap % width == 0;
+    return width % piece.bytes == 0 && piece.address % piece.bytes == 0 && gap % piece.bytes == 0;
+  }
+
+  /// What grant() and deliver() do for requests that are alike, in order, that arrive at
   /// `times` (ps), which become the times of their arrival at the target. Not with a mesh.
-  void send(Initiator& initiator, bool write, std::uint32_t bytes,
-            std::vector<std::uint64_t>& times);
+  void send(Initiator& initiator, bool write, Piece piece, std::vector<std::uint64_t>& times);
   /// What respond() does for them, none of them an error: the times at which the target finished
   /// become those in which the responses are complete.
-  void respond(Initiator& initiator, bool write, std::uint32_t bytes,
-               std::vector<std::uint64_t>& times);
+  void respond(Initiator& initiator, bool write, Piece piece, std::vector<std::uint64_t>& times);
 
   /// What grant() and deliver() do for `count` reads that arrive `step` cycles after each other,
   /// the first at `arrival`, if they are at the target `step` cycles after each other: returns when
@@ -96,16 +109,16 @@ class BusCore {
   };
   /// The first `kept` of the reads were sent, the others never issue.
   void count_sent(Initiator& initiator, const SentReads& sent, std::uint64_t kept);
-  /// When the target may finish the first of any number of reads of `bytes` bytes, `step` cycles
+  /// When the target may finish the first of any number of reads that are alike, `step` cycles
   /// after each other, so that respond_to_reads() returns `answered`: from the first cycle to the
   /// second. Nothing: never.
   [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> finished_for(
-      std::uint64_t answered, std::uint64_t step, std::uint32_t bytes) const;
+      std::uint64_t answered, std::uint64_t step, Piece piece) const;
   /// The same of respond(), for `count` reads that the target finished `step` cycles after each
   /// other.
   std::optional<std::uint64_t> respond_to_reads(Initiator& initiator, std::uint64_t finished,
                                                 std::uint64_t step, std::uint64_t count,
-                                                std::uint32_t bytes);
+                                                Piece piece);
 
   /// Cycles of a request that no target answers.
   [[nodiscard]] std::uint64_t round_trip() const noexcept {
@@ -141,18 +154,17 @@ class BusCore {
 
   std::uint64_t decode_errors = 0;  ///< requests that no target answers
 
-  /// Cycles of a data channel that so many bytes take.
-  [[nodiscard]] std::uint64_t data_cycles(std::uint32_t bytes) const noexcept {
-    return std::max<std::uint64_t>(beats(bytes), 1);
+  /// Cycles of a data channel: its beats are words of memory at multiples of its width, as those of
+  /// AXI4 are.
+  [[nodiscard]] std::uint64_t data_cycles(std::uint64_t address,
+                                          std::uint32_t bytes) const noexcept {
+    return std::max<std::uint64_t>(blocks_touched(address, bytes, params_.width_bytes), 1);
   }
 
   /// What each initiator did, and each channel's account. Links of a mesh have a report of theirs.
   [[nodiscard]] hw::BlockReport report(std::string name) const;
 
  private:
-  [[nodiscard]] std::uint64_t beats(std::uint32_t bytes) const noexcept {
-    return bytes / params_.width_bytes + (bytes % params_.width_bytes != 0 ? 1 : 0);
-  }
   void add_initiators(std::size_t count);
   std::uint64_t deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
                                 const Route& route);
@@ -188,7 +200,7 @@ inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant,
   if (mesh_) {
     delivered = deliver_by_mesh(initiator, grant, write, route);
   } else if (write) {
-    const std::uint64_t length = data_cycles(route.bytes);
+    const std::uint64_t length = data_cycles(route.address, route.bytes);
     const std::uint64_t begin = write_data_.reserve(grant, length);
     initiator.data_wait += begin - grant;
     delivered = begin + length - 1;
@@ -205,7 +217,7 @@ inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finish
     return respond_by_mesh(initiator, finished, read, route) + params_.response_latency;
   }
   if (!read) return finished + params_.response_latency;
-  const std::uint64_t length = data_cycles(route.bytes);
+  const std::uint64_t length = data_cycles(route.address, route.bytes);
   const std::uint64_t begin = read_data_.reserve(finished, length);
   initiator.data_wait += begin - finished;
   return begin + length - 1 + params_.response_latency;

@@ -18,6 +18,12 @@ std::string short_name(std::string socket) {
   return socket.substr(socket.find('.') + 1);
 }
 
+namespace {
+BusCore::Piece piece_of(const RequestBatch::Request& request) {
+  return {request.address, request.bytes};
+}
+}  // namespace
+
 SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params,
                      std::unique_ptr<BusMesh> mesh)
     : sc_module(name), core_(params, std::move(mesh)) {
@@ -126,7 +132,7 @@ void SystemBus::limit_answer(RequestBatch& batch) const {
   const Clock& clock = core_.clock();
   const std::uint64_t answered = clock.cycle_from_ps(batch.answer_from);
   const auto finished =
-      core_.finished_for(answered, clock.cycles_in(batch.step), batch.requests.front().bytes);
+      core_.finished_for(answered, clock.cycles_in(batch.step), piece_of(batch.requests.front()));
   if (clock.edge_ps(answered) > batch.answer_by || !finished) return batch.leave_uncertain();
   // A time between two edges counts as the second.
   batch.answer_from = finished->first == 0 ? 0 : clock.edge_ps(finished->first - 1) + 1;
@@ -136,7 +142,10 @@ void SystemBus::limit_answer(RequestBatch& batch) const {
 std::optional<BusCore::SentReads> SystemBus::send_in_one(RequestBatch& batch,
                                                          const BatchCall& call) {
   const Clock& clock = core_.clock();
-  if (call.write || !observers_.empty() || !clock.divides(batch.step)) return std::nullopt;
+  if (call.write || !observers_.empty() || !clock.divides(batch.step) ||
+      !core_.are_alike(piece_of(batch.requests.front()), 0)) {
+    return std::nullopt;
+  }
   if (times_streams_.size() <= call.range.target) times_streams_.resize(call.range.target + 1);
   if (batch.size() > batch.certain) {
     if (times_streams_[call.range.target]) {
@@ -161,15 +170,15 @@ bool SystemBus::respond_in_one(RequestBatch& batch, const BatchCall& call) {
   if (!first.is_ok() || !clock.divides(batch.step)) return false;
   const std::optional<std::uint64_t> answered =
       core_.respond_to_reads(call.initiator, clock.cycle_from_ps(first.time),
-                             clock.cycles_in(batch.step), batch.size(), first.bytes);
+                             clock.cycles_in(batch.step), batch.size(), piece_of(first));
   if (answered) first.time = clock.edge_ps(*answered);
   return answered.has_value();
 }
 
 void SystemBus::send(RequestBatch& batch, BatchCall& call) {
-  if (!batch.times.empty() && is_plain()) {
-    RequestBatch::Request& first = batch.requests.front();
-    core_.send(call.initiator, call.write, first.bytes, batch.times);
+  RequestBatch::Request& first = batch.requests.front();
+  if (!batch.times.empty() && is_plain() && core_.are_alike(piece_of(first), batch.rows.gap)) {
+    core_.send(call.initiator, call.write, piece_of(first), batch.times);
     first.time = batch.times.front();
     return;
   }
@@ -191,7 +200,7 @@ void SystemBus::send(RequestBatch& batch, BatchCall& call) {
 void SystemBus::respond(RequestBatch& batch, BatchCall& call) {
   // Only what was not looked at comes back so.
   if (!batch.times.empty() && batch.requests.front().is_ok()) {
-    return core_.respond(call.initiator, call.write, batch.requests.front().bytes, batch.times);
+    return core_.respond(call.initiator, call.write, piece_of(batch.requests.front()), batch.times);
   }
   batch.expand();
   const Clock& clock = core_.clock();
@@ -233,7 +242,8 @@ void SystemBus::invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::ui
 
 void SystemBus::set_data(BusTransaction& transaction, std::uint64_t delivered, bool ok) const {
   if (!transaction.write && !ok) return;
-  transaction.data_cycles = static_cast<std::uint32_t>(core_.data_cycles(transaction.bytes));
+  transaction.data_cycles =
+      static_cast<std::uint32_t>(core_.data_cycles(transaction.address, transaction.bytes));
   transaction.data_end = transaction.write
                              ? delivered - core_.params().request_latency + 1
                              : transaction.answered - core_.params().response_latency + 1;

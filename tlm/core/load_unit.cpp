@@ -138,7 +138,7 @@ std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std:
       const std::uint64_t at = patches ? run.col : (runs_.size() - before) * std::uint64_t{load.n};
       runs_.push_back({load.from.address + run.offset,
                        to == nullptr ? nullptr : to + row * pitch + at, run.bytes, false});
-      beats += (run.bytes + beat_bytes_ - 1) / beat_bytes_;
+      beats += blocks_touched(load.from.address + run.offset, run.bytes, beat_bytes_);
     });
     if (runs_.size() == before) continue;
     runs_.back().ends_row = true;
@@ -317,7 +317,8 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
     if (as_it_arrives) {
       const std::uint64_t at = first + arrival.row * pitch + arrived_bytes;
-      const std::uint64_t accesses = ceil_div(arrival.bytes, std::uint64_t{access_bytes_});
+      const std::uint64_t from = load.from.address + arrival.row * load.from.pitch + arrived_bytes;
+      const std::uint64_t accesses = blocks_touched(from, arrival.bytes, access_bytes_);
       (void)sram.serve(BankedSram::Client::kLoad, at, at + arrival.bytes, accesses,
                        arrival.cycle - std::min(arrival.cycle, accesses));
       moved += sram.count(round_up(arrival.bytes, std::uint64_t{sram.word_bytes()}));
@@ -330,7 +331,9 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   if (load.window) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
-    beats = read.rows * ((read.bytes + beat_bytes_ - 1) / beat_bytes_);
+    for (std::uint64_t row = 0; row < read.rows; ++row) {
+      beats += blocks_touched(rows.address + row * rows.pitch, read.bytes, beat_bytes_);
+    }
     rows.settling = settling;
     done = dma->read_rows(rows, on_arrival);
   }

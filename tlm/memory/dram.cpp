@@ -144,8 +144,9 @@ void Dram::move_all(bool write, std::vector<RequestBatch::Request>& requests) {
 void Dram::spend(bool write, RequestBatch::Request& request) {
   if (fixed_) {
     const std::uint64_t cycle = clock_.cycle_from_ps(request.time);
-    const std::uint64_t last = fixed_->accept(cycle, write, request.bytes).last;
-    const std::uint64_t passed_on = write || cached_ ? 0 : fixed_->beats(request.bytes) - 1;
+    const std::uint64_t last = fixed_->accept(cycle, write, request.address, request.bytes).last;
+    const std::uint64_t passed_on =
+        write || cached_ ? 0 : fixed_->beats(request.address, request.bytes) - 1;
     request.time = clock_.edge_ps(last - passed_on);
     return;
   }

@@ -21,7 +21,7 @@ class OneLatency final : public Memory {
     memory_.emplace(params_, 16);
   }
   std::uint64_t send(const Request& request) override {
-    return memory_->accept(request.cycle, request.write, request.bytes).last;
+    return memory_->accept(request.cycle, request.write, request.address, request.bytes).last;
   }
   [[nodiscard]] std::uint32_t beat_cycles() const override { return beat_cycles_; }
 

@@ -31,7 +31,7 @@ FixedMemory memory_of(std::uint32_t latency, std::uint32_t interval, std::uint32
 
 void expect_answers(FixedMemory& memory, const std::vector<Row>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const FixedMemory::Answer answer = memory.accept(rows[i].cycle, rows[i].write, rows[i].bytes);
+    const FixedMemory::Answer answer = memory.accept(rows[i].cycle, rows[i].write, 0, rows[i].bytes);
     EXPECT_EQ(answer.first, rows[i].first) << "request " << i;
     EXPECT_EQ(answer.last, rows[i].last) << "request " << i;
   }
@@ -106,7 +106,7 @@ TEST(FixedMemory, IsNeverFasterThanItsLatencyAndItsBeats) {
       cycle += random() % 6;
       const bool write = random() % 3 == 0;
       const std::uint64_t bytes = 16U << random() % 3;
-      const FixedMemory::Answer answer = memory.accept(cycle, write, bytes);
+      const FixedMemory::Answer answer = memory.accept(cycle, write, 0, bytes);
       beats += write ? 1 : memory.beats(bytes);
       EXPECT_GE(answer.first, cycle + latency);
       if (i != 0) {
@@ -123,15 +123,15 @@ TEST(FixedMemory, RefusesWhatCannotWork) {
   EXPECT_THROW(memory_of(10, 1, 0), std::invalid_argument);
   EXPECT_THROW(FixedMemory(Machine::Memory{}, 0), std::invalid_argument);
   FixedMemory memory = memory_of(10, 1, 2);
-  EXPECT_THROW(memory.accept(0, false, 0), std::invalid_argument);
+  EXPECT_THROW(memory.accept(0, false, 0, 0), std::invalid_argument);
 }
 
 TEST(FixedMemory, CountsTimeOnlyWhileItIsAsked) {
   FixedMemory memory = memory_of(10, 1, 64);
   memory.set_counting(false, 0);
-  memory.accept(0, false, 64);
+  memory.accept(0, false, 0, 64);
   memory.set_counting(true, 20);
-  memory.accept(25, false, 16);
+  memory.accept(25, false, 0, 16);
   memory.finish(40);
   EXPECT_EQ(memory.answers().time().busy, 1U);
   EXPECT_EQ(memory.answers().time().total, 20U);
