@@ -5,18 +5,14 @@
 #include <utility>
 
 #include "base/round.h"
-#include "hw/number/unit_depths.h"
 #include "hw/postop/microcode.h"
 #include "hw/postop/row_flow.h"
+#include "hw/postop/store_set_up.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::size_t kNoChain = ~std::size_t{0};
-/// From the last vector of a row to the first cycle in which its side output can be read: squares,
-/// their sum, and what was there before.
-constexpr std::uint64_t kSideCycles = unit_depth::kMultiply + 2;
-
 /// Rows of vectors, one vector after the other.
 struct Vectors {
   std::uint64_t m = 0, n = 0, lanes = 1;
@@ -209,7 +205,7 @@ class StoreStream {
       busy_ = false;
       const Chain& chain = chains_[command().chain];
       const bool side = !chain.stages.empty() && chain.stages.back().side != Reduction::kNone;
-      side_until_ = side ? cycle + kSideCycles : 0;
+      side_until_ = side ? cycle + 1 + kSideCycles : 0;
       times().completed = std::max(side_until_, command().move ? cycle + 1 : 0);
     }
     return true;

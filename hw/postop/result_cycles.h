@@ -35,6 +35,9 @@ struct ResultCycles : ChainCycles {
   /// From the cycle after that in which the last sums are read to the one after that in which the
   /// last piece leaves.
   std::uint64_t drain = 0;
+  /// From the cycle after that in which the last piece leaves to the one with which the row
+  /// statistics have the last side output, and the next command may start.
+  std::uint64_t side = 0;
 };
 
 /// Of a tile of `rows` x `cols`, at least one each. `stages`: what chain_cycles() says of it;

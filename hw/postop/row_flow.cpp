@@ -130,9 +130,7 @@ bool StageFlow::divides_late(bool offered) const {
 }
 
 bool StageFlow::pipeline_result(bool offered) const {
-  // A stage that waits holds the pipeline, except that the first one holds what comes in alone.
-  const bool held = divide_at_ && *divide_at_ != 0 && divides_late(offered);
-  return (pipeline_.empty() ? offered : pipeline_.back()) && !held;
+  return pipeline_.empty() ? offered : pipeline_.back();
 }
 
 bool StageFlow::has_result(bool offered) const {
@@ -147,10 +145,10 @@ bool StageFlow::last_takes(bool refused) const {
 
 bool StageFlow::step(bool offered, bool refused) {
   const bool result = pipeline_result(offered);
-  const bool late = divides_late(offered), first = divide_at_ && *divide_at_ == 0;
+  const bool late = divides_late(offered);
   const bool leaves = last_takes(refused);
-  const bool moves = !(result && !leaves) && (first || !late);
-  const bool in = offered && moves && !(first && late);
+  const bool moves = !(result && !leaves);
+  const bool in = offered && moves && !late;
   const bool divided = moves && wants_reciprocal(offered) && factors_.valid();
   const bool normalised = norm_ && result && leaves;
   if (row_) row_->step(result, refused);
@@ -161,7 +159,9 @@ bool StageFlow::step(bool offered, bool refused) {
   factors_.step(divided || normalised);
   if (moves && !pipeline_.empty()) {
     pipeline_.pop_back();
-    pipeline_.push_front(in);
+    // What waits for its reciprocal holds what is before it alone.
+    const std::uint64_t held = late ? *divide_at_ : 0;
+    pipeline_.insert(pipeline_.begin() + static_cast<std::ptrdiff_t>(held), in);
   }
   return in;
 }

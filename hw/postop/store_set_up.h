@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/round.h"
+#include "hw/number/unit_depths.h"
 #include "hw/postop/microcode.h"
 #include "hw/postop/postop.h"
 
@@ -13,6 +14,10 @@ namespace systole::hw {
 /// From the cycle with which a row's tensor operands are there to the one after that in which its
 /// last sums are read, at the earliest: store_times() (hw/dma/store_schedule.h).
 inline constexpr std::uint64_t kOperandCycles = 2;
+
+/// From the cycle after that in which the last vector of a row leaves to the first in which its
+/// side output can be read: squares, their sum, and what was there before.
+inline constexpr std::uint64_t kSideCycles = unit_depth::kMultiply + 1;
 
 /// When a unit reads the first sums of its commands: the micro-code of their chains and their
 /// parameters have to be there. The contract of store_times() (hw/dma/store_schedule.h), which a

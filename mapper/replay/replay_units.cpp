@@ -430,10 +430,12 @@ void Replay::end_store(Queue& queue) {
   const std::uint64_t end = whole(queue.time);
   if (const std::uint64_t more = accumulator_.shortage(&work.sums, 1, queue.started, end, true)) {
     queue.time = static_cast<double>(end + more);
+    row_done_ += static_cast<double>(more);
     return;
   }
-  set_up_.end(end);
-  end_command(queue, end, std::max(end, whole(written_)), end);
+  const std::uint64_t left = whole(row_done_), free = std::max(end, left + work.result.side);
+  set_up_.end(left);
+  end_command(queue, end, std::max(free, whole(written_)), free);
 }
 
 }  // namespace systole::mapper

@@ -53,7 +53,7 @@ module systole_postop_pipeline #(
   logic [Slots:0]                valid;
   logic [(Slots+1)*Lanes-1:0]    mask;
   logic [(Slots+1)*RowWidth-1:0] data;
-  logic [Slots-1:0]              used, legal, streams, busy, wanted, late;
+  logic [Slots-1:0]              used, legal, streams, busy, wanted, late, open;
   logic                          advance, last_valid;
   logic [RowWidth-1:0]           last_data;
 
@@ -65,11 +65,12 @@ module systole_postop_pipeline #(
     assign used[s]   = stages_i > CountWidth'(s);
     assign wanted[s] = used[s] && streams[s] && valid[s];
     assign late[s]   = wanted[s] && !operand_valid_i[s];
+    assign open[s]   = advance && (late >> (s + 1)) == '0;
 
     systole_postop_slot #(.Lanes(Lanes)) u_slot (
       .clk_i,
       .rst_ni,
-      .enable_i (advance && used[s]),
+      .enable_i (open[s] && used[s]),
       .write_i  (code_write_i && code_slot_i == SlotWidth'(s)),
       .word_i   (code_word_i),
       .code_i,
@@ -94,12 +95,11 @@ module systole_postop_pipeline #(
                                         $stable(shift_i[s*Lanes*6+:Lanes*6]))))
   end
 
-  // One enable for all slots in use, as in rtl/common/systole_stream_pipe.sv. An operand that is
-  // late holds all of them, but that of slot 0 holds the beat that comes in alone, which might not
-  // have come.
-  assign advance         = !(valid_o && !ready_i) && (late >> 1) == '0 && !error_o;
-  assign ready_o         = advance && !late[0];
-  assign operand_ready_o = advance ? wanted : '0;
+  // A result that is not taken holds all slots. An operand that is late holds the beat that wants it
+  // and what is before that; what is behind moves on.
+  assign advance         = !(valid_o && !ready_i) && !error_o;
+  assign ready_o         = advance && late == '0;
+  assign operand_ready_o = wanted & open;
 
   assign error_o = stages_i > CountWidth'(Slots) || (used & ~legal) != '0;
 
@@ -117,7 +117,7 @@ module systole_postop_pipeline #(
     end
   end
 
-  assign valid_o = last_valid && (late >> 1) == '0;
+  assign valid_o = last_valid;
 
   for (genvar l = 0; l < Lanes; l++) begin : gen_lane
     assign data_o[l*32+:32] = mask_o[l] ? last_data[l*32+:32] : '0;

@@ -484,7 +484,10 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   }
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
-  set_up_.end(cycle());
+  set_up_.end(last_out + conflict);
+  const std::uint64_t side_there = last_out + conflict + flow.cycles.side;
+  const std::uint64_t side = side_there - std::min(side_there, cycle());
+  wait_cycles(side);
   running_ = nullptr;
   if (flow.has_operands) {
     operands_of_ = nullptr;
@@ -497,16 +500,17 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   if (recorder() != nullptr) {
     keep_step(last_out, kEncoder);
-    keep_step(cycle() - conflict, kMemory);
-    keep_step(cycle(), kBankConflict);
+    keep_step(cycle() - side - conflict, kMemory);
+    keep_step(cycle() - side, kBankConflict);
+    keep_step(cycle(), kFill);
     account_steps(flow);
     show_units(flow, chain, entry);
   } else {
-    account_stall(flow.cycles.fill, kFill);
+    account_stall(flow.cycles.fill + side, kFill);
     account_busy(flow.rows.busy());
     account_stall(conflict, kBankConflict);
     account_stall(encoder, kEncoder);
-    account_stall(elapsed - pipeline - conflict - encoder, kMemory);
+    account_stall(elapsed - pipeline - side - conflict - encoder, kMemory);
   }
   const std::uint64_t operations = std::uint64_t{result.m} * result.n * chain.stages.size();
   operations_ += operations;

@@ -83,6 +83,16 @@ TEST(FixedMemory, NarrowsAnswersAndTheSlotOfAWrite) {
   EXPECT_EQ(memory.answers().time().total, 101U);
 }
 
+// A beat is a word at a multiple of the width, of which a read may want two bytes.
+TEST(FixedMemory, CountsTheWordsThatAReadTouches) {
+  FixedMemory memory = memory_of(10, 1, 64);
+  EXPECT_EQ(memory.beats(0, kWidth), 1U);
+  EXPECT_EQ(memory.beats(kWidth - 1, 2), 2U);
+  EXPECT_EQ(memory.beats(3 * kWidth + 1, kWidth), 2U);
+  const FixedMemory::Answer answer = memory.accept(0, false, kWidth - 1, 2);
+  EXPECT_EQ(answer.last, answer.first + 1);
+}
+
 TEST(FixedMemory, TakesNoMoreRequestsThanItsQueueHolds) {
   FixedMemory memory = memory_of(10, 1, 2);
   expect_answers(memory, {
@@ -105,9 +115,9 @@ TEST(FixedMemory, IsNeverFasterThanItsLatencyAndItsBeats) {
     for (int i = 0; i < 200; ++i) {
       cycle += random() % 6;
       const bool write = random() % 3 == 0;
-      const std::uint64_t bytes = 16U << random() % 3;
-      const FixedMemory::Answer answer = memory.accept(cycle, write, 0, bytes);
-      beats += write ? 1 : memory.beats(bytes);
+      const std::uint64_t address = random() % 64, bytes = 1 + random() % 64;
+      const FixedMemory::Answer answer = memory.accept(cycle, write, address, bytes);
+      beats += write ? 1 : memory.beats(address, bytes);
       EXPECT_GE(answer.first, cycle + latency);
       if (i != 0) {
         EXPECT_GE(answer.first, before + interval);

@@ -98,8 +98,9 @@ Case random_case(test::Random& random, bool has_operand, StageOp last) {
     of.chain.stages.push_back(add);
   }
   if (last == StageOp::kDivideRowSum) {
-    // Where it is in use, nothing comes before it.
-    of.chain.stages.insert(of.chain.stages.begin(), test::random_stage(random, last));
+    const std::size_t at = random() % (of.chain.stages.size() + 1);
+    of.chain.stages.insert(of.chain.stages.begin() + static_cast<std::ptrdiff_t>(at),
+                           test::random_stage(random, last));
   } else if (last != StageOp::kAdd) {
     of.chain.stages.push_back(test::random_stage(random, last));
   }
