@@ -43,6 +43,9 @@ class StoreQueue {
     requests_.push_back({issued_, sent_});
     while (requests_.front().end + beats_ <= issued_) requests_.pop_front();
   }
+  /// The first cycle in which it takes a piece of the next row.
+  [[nodiscard]] std::uint64_t free() const noexcept { return free_; }
+  void end_row(std::uint64_t free) { free_ = free; }
 
  private:
   struct Request {
@@ -51,7 +54,7 @@ class StoreQueue {
   };
 
   std::uint64_t beat_bytes_, beats_;
-  std::uint64_t issued_ = 0, sent_ = 0;
+  std::uint64_t issued_ = 0, sent_ = 0, free_ = 0;
   std::deque<Request> requests_;  ///< those whose places the next one can wait for
 };
 
@@ -73,6 +76,8 @@ class PacedRow {
     const std::uint64_t beat = queue.beat_bytes();
     const std::uint64_t last = address + (pieces_ - 1) * piece, end = address + bytes;
     over_ = last / beat != end / beat && end % beat != 0 ? 1 : 0;
+    const std::uint64_t first = ready - std::min(ready, pieces_);
+    stalled_ = queue.free() - std::min(queue.free(), first);
   }
 
   /// The cycle from which its request of `bytes` bytes can issue that begins with byte `at`: they
@@ -95,8 +100,10 @@ class PacedRow {
     }
     return ready_with(at + bytes);
   }
+  /// All its requests have issued.
+  void end(StoreQueue& queue) const { queue.end_row(ready_ + stalled_ + over_); }
   /// Cycles for which the stages stand still by its end.
-  [[nodiscard]] std::uint64_t stalled() const noexcept { return stalled_ + over_; }
+  [[nodiscard]] std::uint64_t stalled() const noexcept { return stalled_; }
 
  private:
   /// Pieces that end after byte `from`, up to the one with the byte before `to`.

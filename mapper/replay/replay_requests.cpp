@@ -461,6 +461,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
     } else if (r.written.left.left != 0) {
       const auto on_row = [&](std::uint64_t done) {
         written_ = std::max(written_, static_cast<double>(done));
+        r.written.paced.end(r.queue);
         hold_row(r.written.paced.stalled());
       };
       if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;

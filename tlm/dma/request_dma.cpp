@@ -94,6 +94,7 @@ DmaPort::Written RequestDma::write_row(std::uint64_t address, const std::uint8_t
           static_cast<std::uint32_t>(length), at + length == bytes, transfer);
     queue_.issue(next_issue_ - 1, queue_.beats(address + at, length));
   });
+  row.end(queue_);
   return {end(transfer), row.stalled()};
 }
 

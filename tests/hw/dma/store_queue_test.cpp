@@ -98,6 +98,7 @@ std::vector<std::uint64_t> by_request(const StoreCase& test) {
       done.push_back(sent + test.latencies[done.size()]);
       issued.push_back(cycle);
     });
+    paced.end(queue);
     free = ready + paced.stalled();
     address += test.rows.pitch;
   }
