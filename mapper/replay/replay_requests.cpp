@@ -295,6 +295,7 @@ void Replay::ask_for_operands(const ReplayWork& work, std::uint64_t not_before) 
   r.operands_end = std::min(work.m, r.operands_end + work.operand_block);
   r.operands.not_before = not_before;
   r.operand = 0;
+  r.operand_tiles = 0;
   next_operand(work);
 }
 
@@ -315,9 +316,12 @@ void Replay::step_operand_requests(double horizon) {
   const bool runs = queue.phase != Phase::kIdle && operands_begun_ == queue.ended + 1;
   const auto on_row = [&](std::uint64_t arrived) {
     const std::uint64_t row = r.operand_row++;
-    std::uint64_t& at = r.operands_at[row];
-    at = std::max({at, arrived, row == 0 ? 0 : r.operands_at[row - 1]});
-    if (r.operand + 1 != work.operands) return;
+    if (r.operand + 1 != work.operands) {
+      r.operand_tiles = std::max(r.operand_tiles, arrived);
+      return;
+    }
+    r.operands_at[row] =
+        std::max({r.operand_tiles, arrived, row == 0 ? 0 : r.operands_at[row - 1]});
     r.operands_known = row + 1;
     if (!runs || queue.time < kNever || r.operands_known < next_rows(work)) return;
     queue.time = std::max(r.store_since, operands_now_);

@@ -78,6 +78,7 @@ void StoreUnit::begin_operands(const Entry& entry) {
 
 void StoreUnit::fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before) {
   // One operand after the other: row by row, they would take the rows of DRAM from each other.
+  std::uint64_t tiles = 0;  // cycle with which those before the last operand are there
   for (OperandStream& operand : operands_) {
     const bool is_last = &operand == &operands_.back();
     for (std::uint64_t row = first; row < first + rows; ++row) {
@@ -85,10 +86,12 @@ void StoreUnit::fetch_operands(std::uint64_t first, std::uint64_t rows, std::uin
           operand.tile.address + row * operand.tile.pitch,
           operand.rows.empty() ? nullptr : operand.rows.data() + row * operand.row_bytes,
           operand.row_bytes, not_before);
+      if (!is_last) {
+        tiles = std::max(tiles, arrived);
+        continue;
+      }
       // Rows are used in their order.
-      operands_at_[row] =
-          std::max({operands_at_[row], row == 0 ? 0 : operands_at_[row - 1], arrived});
-      if (!is_last) continue;
+      operands_at_[row] = std::max({tiles, row == 0 ? 0 : operands_at_[row - 1], arrived});
       operands_known_ = row + 1;
       operands_arrive_.notify();
     }
