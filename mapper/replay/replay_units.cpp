@@ -193,7 +193,7 @@ void Replay::end_matmul(Queue& queue) {
   last.ended = reads_.end(now, moves);
   last.left = now + moves;
   last.after = hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + work.read_delay;
-  end_command(queue, now, last.left + last.after, now);
+  end_command(queue, now + hw::kMatmulReleaseCycles, last.left + last.after, now);
 }
 
 void Replay::leave_array() {

@@ -354,7 +354,7 @@ std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   macs_ += events().macs;
   int4_macs_ += events().int4_macs;
   int4_int4_macs_ += events().int4_int4_macs;
-  processor().release(entry);
+  processor().release_at(entry, cycle() + hw::kMatmulReleaseCycles);
   const std::uint64_t moves = cycles.latency - cycles.interval;
   const std::uint64_t ended = memory_.array.end(cycle(), moves);
   const std::uint64_t after =

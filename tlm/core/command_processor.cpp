@@ -192,17 +192,17 @@ void CommandProcessor::wake(const std::vector<Entry*>& ready) {
 void CommandProcessor::release(Entry& entry) { wake(scoreboard_.release(&entry, cycle())); }
 
 void CommandProcessor::release_at(Entry& entry, std::uint64_t cycle) {
-  releases_.emplace_back(clock_.edge(cycle), &entry);
+  releases_.emplace(clock_.edge(cycle), &entry);
   release_due();
 }
 
 void CommandProcessor::release_due() {
-  while (!releases_.empty() && releases_.front().first <= sc_core::sc_time_stamp()) {
-    Entry* const entry = releases_.front().second;
-    releases_.pop_front();
+  while (!releases_.empty() && releases_.begin()->first <= sc_core::sc_time_stamp()) {
+    Entry* const entry = releases_.begin()->second;
+    releases_.erase(releases_.begin());
     release(*entry);
   }
-  if (!releases_.empty()) release_.notify(releases_.front().first - sc_core::sc_time_stamp());
+  if (!releases_.empty()) release_.notify(releases_.begin()->first - sc_core::sc_time_stamp());
 }
 
 void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t released,

@@ -141,7 +141,7 @@ class CommandProcessor : public sc_core::sc_module {
   ProgramReader reader_;
   Scoreboard scoreboard_;
   std::multimap<sc_core::sc_time, Entry*> retirements_;
-  std::deque<std::pair<sc_core::sc_time, Entry*>> releases_;  ///< of the store unit, in order
+  std::multimap<sc_core::sc_time, Entry*> releases_;
   /// Loops that a loop unroller has in flight: Gemmini's.
   static constexpr std::size_t kLoopsInFlight = 2;
   std::uint32_t loop_ = 0;                               ///< of the command to dispatch
