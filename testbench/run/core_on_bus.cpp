@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "hw/host/host_cycles.h"
 #include "testbench/rtl/core/core_limits.h"
 #include "testbench/rtl/engine/own_block.h"
 #include "testbench/run/rtl_blocks.h"
@@ -89,9 +90,16 @@ struct CoreOnBus::Modules {
     throw std::logic_error("an address is not in memory");
   }
 
-  /// As the model's host moves a row: over the bus, and it waits for the answer.
-  void write(std::uint64_t address, std::vector<std::uint8_t>& bytes) {
-    sc_core::sc_start(send(tlm::TLM_WRITE_COMMAND, address, bytes, sc_core::SC_ZERO_TIME));
+  /// As the model's host moves a row: line by line over the bus, and it waits for each answer.
+  void write(std::uint64_t address, const std::vector<std::uint8_t>& bytes) {
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t line = hw::kHostLineBytes - (address + at) % hw::kHostLineBytes;
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::size_t length = std::min(bytes.size() - at, line);
+      std::vector<std::uint8_t> part(begin, begin + static_cast<std::ptrdiff_t>(length));
+      sc_core::sc_start(send(tlm::TLM_WRITE_COMMAND, address + at, part, sc_core::SC_ZERO_TIME));
+      at += length;
+    }
   }
 
   /// What the model's host does before its first inference: it reads who is there and says where
