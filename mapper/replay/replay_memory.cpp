@@ -52,8 +52,8 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
   burst_shift_ = bits_of(burst_bytes_);
   request_shift_ = bits_of(request_bytes_);
   width_shift_ = bits_of(machine.bus.width_bytes);
-  in_packets_ = hw::has_mesh(machine);
-  if (in_packets_) {
+  word_mask_ = machine.bus.width_bytes - 1;
+  if (hw::has_mesh(machine)) {
     header_ = machine.noc.header_bytes;
     // A packet holds every link as long as it takes on the narrowest.
     if (hw::mesh_ways(machine).least_hops != 0) {
@@ -145,9 +145,8 @@ ReplayMemory::Shape ReplayMemory::shape(std::uint64_t address, std::uint64_t byt
   const std::uint64_t width = (std::uint64_t{1} << width_shift_) - 1;
   const auto beats = [&](std::uint64_t at, std::uint64_t length) {
     if (length == 0) return std::uint64_t{0};
-    // A packet is its bytes, a beat of the bus a word.
-    const std::uint64_t before = in_packets_ ? header_ : at & width;
-    return (before + length + width) >> width_shift_;
+    // What is before its first byte in a word of the bus moves with it.
+    return (header_ + (at & word_mask_) + length + width) >> width_shift_;
   };
   const std::uint64_t first = std::min(bytes, request_bytes_ - (address & mask));
   const std::uint64_t rest = bytes - first;

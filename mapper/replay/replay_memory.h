@@ -122,8 +122,8 @@ class ReplayMemory {
   std::uint64_t request_bytes_, burst_bytes_;
   unsigned request_shift_, width_shift_, burst_shift_, channel_bits_, group_bits_, bank_bits_,
       area_shift_;
-  bool in_packets_ = false;       ///< on a mesh
-  std::uint64_t header_ = 0;      ///< bytes of a packet's header
+  std::uint64_t word_mask_ = 0;   ///< of the bus
+  std::uint64_t header_ = 0;      ///< bytes of a packet's header on a mesh
   std::uint64_t all_groups_ = 0;  ///< a bit for each bank group
   // Core cycles.
   double bus_cycle_, request_latency_, response_latency_;

@@ -95,7 +95,9 @@ class Walk {
     } else if (before != kNoCommand && traces_[before].released == at_) {
       go_to_execution(before);
     } else if (trace.was_blocked && trace.ready == at_) {
-      trace.blocker_released ? go_to_execution(trace.blocker) : go_to_completion(trace.blocker);
+      // A matmul's operands may be written over a cycle after it has let go of the array.
+      const bool executes = trace.blocker_released && at_ <= traces_[trace.blocker].released;
+      executes ? go_to_execution(trace.blocker) : go_to_completion(trace.blocker);
     } else {
       next_ = &Walk::dispatch;
     }

@@ -22,10 +22,10 @@ namespace systole::tlm_model {
 ///
 /// Three channels work side by side, each shared by all initiators and all targets:
 /// - request: one cycle per request;
-/// - write data: ceil(bytes / width) beats, from the cycle of the request on;
-/// - read data: a beat for each word of which they have a byte, once the target has all data (store
-/// and forward). Write responses use no channel. With latencies Lq (request) and Lp (response), on
-/// a free bus
+/// - write data: a beat for each word, at a multiple of the width, of which they have a byte, from
+///   the cycle of the request on;
+/// - read data: the same, once the target has all data (store and forward).
+/// Write responses use no channel. With latencies Lq (request) and Lp (response), on a free bus
 ///
 ///     read:  arrives at the target Lq cycles after its request, is complete
 ///            Lp + beats - 1 cycles after the target finished

@@ -9,6 +9,7 @@ namespace systole::tlm_model {
 BusMesh::BusMesh(const hw::Machine& machine)
     : mesh_(machine.noc, machine.bus.width_bytes),
       mapping_(machine.dram),
+      word_bytes_(machine.bus.width_bytes),
       channels_(machine.dram.channels) {
   mesh_.attach(hw::kHostNode, "host");
   for (std::uint32_t channel = 0; channel < channels_; ++channel) {
@@ -25,19 +26,23 @@ void BusMesh::place(unsigned target, Endpoint endpoint) {
 
 template <typename Send>
 BusMesh::Passage BusMesh::for_each_packet(const Route& route, Send send) {
+  const auto before = static_cast<std::uint32_t>(route.address % word_bytes_);
   if (route.target != memory_) {
-    return send(route.target < targets_.size() ? targets_[route.target] : kHosts, route.bytes);
+    return send(route.target < targets_.size() ? targets_[route.target] : kHosts,
+                before + route.bytes);
   }
   const std::uint64_t burst = mapping_.burst_bytes();
   const std::uint64_t end = route.address + std::max<std::uint32_t>(route.bytes, 1);
   const std::uint64_t first_end = (route.address / burst + 1) * burst;
   const std::uint32_t first = mapping_.locate(route.address).channel;
-  if (end <= first_end || channels_ == 1) return send(first_channel_ + first, route.bytes);
+  if (end <= first_end || channels_ == 1) {
+    return send(first_channel_ + first, before + route.bytes);
+  }
   Passage last;
   // Bursts of a channel are `channels_` bursts apart.
   std::uint64_t begin = route.address;
   for (std::uint32_t i = 0; i < channels_ && begin < end; ++i) {
-    std::uint64_t bytes = 0, from = begin;
+    std::uint64_t bytes = i == 0 ? before : 0, from = begin;
     for (std::uint64_t to = (from / burst + 1) * burst; from < end; to += channels_ * burst) {
       bytes += std::min(to, end) - from;
       from = to - burst + channels_ * burst;

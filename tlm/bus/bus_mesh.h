@@ -13,7 +13,8 @@ namespace systole::tlm_model {
 
 /// The mesh of a machine in the place of its bus's channels: which endpoint an initiator or a
 /// target of the bus is at. A request to memory is a packet to the channel of the DRAM that has its
-/// bytes, to each of them if it has bytes of several, and so is its answer.
+/// bytes, to each of them if it has bytes of several, and so is its answer. Its data begin with the
+/// word of the bus in which its first byte is.
 class BusMesh {
  public:
   using Endpoint = hw::Mesh::Endpoint;
@@ -57,6 +58,7 @@ class BusMesh {
 
   hw::Mesh mesh_;
   hw::DramMapping mapping_;
+  std::uint32_t word_bytes_;  ///< of the bus
   std::uint32_t channels_;
   Endpoint first_channel_ = 0;
   unsigned memory_ = ~0U;

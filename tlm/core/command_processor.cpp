@@ -216,7 +216,6 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.started = started;
   trace.released = released;
   trace.completed = std::max(completed, cycle());
-  trace.operands_read = entry.operands_read == 0 ? trace.completed : entry.operands_read;
   trace.was_blocked = entry.was_blocked;
   trace.blocker = entry.blocker_index;
   trace.blocker_released = entry.blocker_released;
@@ -233,7 +232,8 @@ void CommandProcessor::retire() {
   while (!retirements_.empty() && retirements_.begin()->first <= sc_core::sc_time_stamp()) {
     Entry* const entry = retirements_.begin()->second;
     retirements_.erase(retirements_.begin());
-    const CommandTrace done = entry->trace;
+    CommandTrace done = entry->trace;
+    done.operands_read = entry->operands_read == 0 ? done.completed : entry->operands_read;
     wake(scoreboard_.complete(entry, cycle()));
     const auto slot = static_cast<std::size_t>(done.unit);
     occupancy_[slot] = scoreboard_.in_flight(done.unit);

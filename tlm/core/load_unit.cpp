@@ -321,7 +321,8 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       const std::uint64_t accesses = blocks_touched(from, arrival.bytes, access_bytes_);
       (void)sram.serve(BankedSram::Client::kLoad, at, at + arrival.bytes, accesses,
                        arrival.cycle - std::min(arrival.cycle, accesses));
-      moved += sram.count(round_up(arrival.bytes, std::uint64_t{sram.word_bytes()}));
+      moved +=
+          sram.count(blocks_touched(from, arrival.bytes, sram.word_bytes()) * sram.word_bytes());
       arrived_bytes = arrival.ends_row ? 0 : arrived_bytes + arrival.bytes;
     }
     if (arrival.ends_row) on_row(arrival.row, arrival.row_done);

@@ -152,11 +152,13 @@ TEST(RowClock, IsThatOfTheGatesWithoutOperandsAndSerialUnits) {
   }
 }
 
-// The same of serial units where nothing waits for the scratchpad.
+// The same of serial units where nothing waits for the scratchpad. With more pieces a vector that
+// has been divided may wait for those before it, and hold the rows behind it for less.
 TEST(RowClock, IsThatOfTheGatesWithSerialUnits) {
   for (const StageOp last : {StageOp::kDivideRowSum, StageOp::kLayerNormApply}) {
     for (const auto& [pieces, off] : count_cases(last, false, false)) {
-      EXPECT_LE(off.worst, pieces == 4 ? 5U : 0U) << stage_info(last).name << ", pieces " << pieces;
+      EXPECT_LE(off.worst, pieces == 1 ? 0U : pieces < 4 ? 2U : 5U)
+          << stage_info(last).name << ", pieces " << pieces;
     }
   }
 }

@@ -237,7 +237,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresWhenAnOperandIsWithdrawn) {
   expect_assertion("OperandHeld_A", dut_, 10, [this] { dut_->operand_valid_i = 0; });
 }
 
-// The first slot's operand and its beat go in together; in a later one all wait for the operand.
+// A beat and its operand go in together. A beat that waits holds those before it.
 TEST_F(PostopPipelineProtocol, WaitsForOperands) {
   ASSERT_FALSE(refuses(1, stage_of(hw::StageOp::kAdd, hw::Operand::kChannel, {})));
   write(0, stage_of(hw::StageOp::kAdd, hw::Operand::kRow, {}));
@@ -254,8 +254,10 @@ TEST_F(PostopPipelineProtocol, WaitsForOperands) {
   dut_->operand_valid_i = 0;
   dut_.settle();
   EXPECT_FALSE(dut_->ready_o) << "the beat waits at slot 1";
-  EXPECT_EQ(dut_->operand_ready_o, 0);
+  EXPECT_EQ(dut_->operand_ready_o, 2);
   dut_.tick();
+  EXPECT_FALSE(dut_->ready_o);
+  EXPECT_FALSE(dut_->valid_o);
   dut_->operand_valid_i = 2;
   dut_.settle();
   EXPECT_EQ(dut_->operand_ready_o, 2);

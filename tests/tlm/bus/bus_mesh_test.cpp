@@ -74,6 +74,7 @@ TEST(BusMesh, SendsEachChannelTheBytesThatItHas) {
     for (std::uint32_t at = 0; at < route.bytes; ++at) {
       bytes[mapping.locate(route.address + at).channel] += 1;
     }
+    bytes[mapping.locate(route.address).channel] += route.address % machine.bus.width_bytes;
     const BusMesh::Passage passage = mesh.send(core, route, true, 0);
     std::uint64_t hops = 0;
     const auto of = values(mesh);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/array/accumulator.h"
 #include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
@@ -160,7 +161,7 @@ TEST_F(CoreTest, ALoadOverwritesAnOperandWhenItHasBeenRead) {
   rig.run([&] {
     rig.execute({matmul_command({128, 64, 64}, 0, kBank, 0), load_command(0, 4096, 64)});
   });
-  EXPECT_EQ(rig[1].started, rig[0].released);
+  EXPECT_EQ(rig[1].started, rig[0].released + hw::kMatmulReleaseCycles);
   EXPECT_LT(rig[1].started, rig[0].completed);
 }
 

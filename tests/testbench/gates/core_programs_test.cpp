@@ -1,5 +1,6 @@
 /// Random programs in the core in RTL behind AXI4 bridges on the bus of its machine, with its DRAM,
-/// beside the model. SYSTOLE_PROGRAMS says how many in the core of 4 x 4, 300 if it is not set.
+/// beside the model. SYSTOLE_CORE_PROGRAMS says how many in the core of 4 x 4, 300 if it is not
+/// set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,24 +149,25 @@ ProgramsOff compare_programs(const CoreSize& size, std::uint64_t programs) {
 }
 
 std::uint64_t programs_wanted() {
-  const char* const wanted = std::getenv("SYSTOLE_PROGRAMS");
+  const char* const wanted = std::getenv("SYSTOLE_CORE_PROGRAMS");
   return wanted == nullptr ? 300 : std::strtoull(wanted, nullptr, 10);
 }
 
-void expect_close(const CoreSize& size, const char* name, std::uint64_t programs, double equal) {
+void expect_close(const CoreSize& size, const char* name, std::uint64_t programs, double equal,
+                  double share) {
   const ProgramsOff off = compare_programs(size, programs);
   off.print(name);
   EXPECT_GE(static_cast<double>(off.equal), equal * static_cast<double>(off.programs));
-  EXPECT_LE(static_cast<double>(off.off), 0.002 * static_cast<double>(off.cycles));
+  EXPECT_LE(static_cast<double>(off.off), share * static_cast<double>(off.cycles));
 }
 
 // No byte differs; what cycles differ is said in docs/core-rtl.md.
 TEST(CorePrograms, LeaveTheModelsBytesAndAreNearItsCycles) {
-  expect_close(kTinyCore, "4x4", programs_wanted(), 0.38);
+  expect_close(kTinyCore, "4x4", programs_wanted(), 0.38, 0.002);
 }
 // Its gates are built without optimisation.
 TEST(CorePrograms, DoSoInACoreOfAnotherSize) {
-  expect_close(kCoreSizes[1], "8x8", programs_wanted() / 12, 0.3);
+  expect_close(kCoreSizes[1], "8x8", programs_wanted() / 12, 0.2, 0.005);
 }
 
 }  // namespace
