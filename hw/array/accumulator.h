@@ -36,8 +36,8 @@ inline constexpr std::uint64_t kAccumulatorReadCycles = 1;
 /// By so much the sums of a matmul are later: registers after its start and after the reads of its
 /// operands (rtl/core/systole_matmul_unit.sv). The next one overlaps with them.
 inline constexpr std::uint64_t kMatmulRegisterCycles = 2;
-/// From the cycle in which the unit can take the next matmul, in which the last operands are read, to
-/// the first in which another command may write there.
+/// From the cycle in which the unit can take the next matmul, in which the last operands are read,
+/// to the first in which another command may write there.
 inline constexpr std::uint64_t kMatmulReleaseCycles = 1;
 
 /// Part of the accumulator: `rows` x `cols` sums, rows `pitch` sums apart, from sum `first` on.

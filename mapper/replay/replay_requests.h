@@ -136,7 +136,7 @@ struct ReplayRequests {
   std::uint64_t operands_known = 0;  ///< rows of which it is known when all are there
   std::uint64_t operands_end = 0;    ///< rows that are or have been asked for
   std::uint64_t operand_row = 0;     ///< the next one that arrives
-  std::uint64_t operand_tiles = 0;  ///< cycle with which those before the last are there
+  std::uint64_t operand_tiles = 0;   ///< cycle with which those before the last are there
   Rows operands;
   std::vector<std::uint64_t> operands_at;  ///< cycle by row, of those so far the last one
 };

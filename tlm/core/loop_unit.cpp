@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/round.h"
 #include "hw/memory/fixed_memory.h"
 #include "tlm/bus/request_batch.h"
 
@@ -146,8 +147,8 @@ void LoopUnit::compute(const hw::cmd::Loop& loop, std::vector<std::uint8_t>& res
 
 std::uint64_t LoopUnit::send(const Request& request) {
   const Clock& clock = processor_.clock();
-  const std::uint32_t width = machine_.bus.width_bytes;
-  const std::uint64_t beats = std::max<std::uint64_t>((request.bytes + width - 1) / width, 1);
+  const std::uint64_t beats =
+      blocks_touched(request.address, request.bytes, machine_.bus.width_bytes);
   const std::uint64_t first = request.write ? request.cycle - (beats - 1) : request.cycle;
   std::uint8_t* data = nullptr;
   if (functional_) {

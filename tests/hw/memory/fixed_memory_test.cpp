@@ -31,7 +31,8 @@ FixedMemory memory_of(std::uint32_t latency, std::uint32_t interval, std::uint32
 
 void expect_answers(FixedMemory& memory, const std::vector<Row>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const FixedMemory::Answer answer = memory.accept(rows[i].cycle, rows[i].write, 0, rows[i].bytes);
+    const FixedMemory::Answer answer =
+        memory.accept(rows[i].cycle, rows[i].write, 0, rows[i].bytes);
     EXPECT_EQ(answer.first, rows[i].first) << "request " << i;
     EXPECT_EQ(answer.last, rows[i].last) << "request " << i;
   }

@@ -157,7 +157,9 @@ TEST(RowClock, IsThatOfTheGatesWithoutOperandsAndSerialUnits) {
 TEST(RowClock, IsThatOfTheGatesWithSerialUnits) {
   for (const StageOp last : {StageOp::kDivideRowSum, StageOp::kLayerNormApply}) {
     for (const auto& [pieces, off] : count_cases(last, false, false)) {
-      EXPECT_LE(off.worst, pieces == 1 ? 0U : pieces < 4 ? 2U : 5U)
+      EXPECT_LE(off.worst, pieces == 1  ? 0U
+                           : pieces < 4 ? 2U
+                                        : 5U)
           << stage_info(last).name << ", pieces " << pieces;
     }
   }
