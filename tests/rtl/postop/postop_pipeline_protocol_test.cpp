@@ -268,5 +268,28 @@ TEST_F(PostopPipelineProtocol, WaitsForOperands) {
   EXPECT_FALSE(dut_.failed());
 }
 
+TEST_F(PostopPipelineProtocol, MovesOnBehindALateOperand) {
+  ASSERT_FALSE(refuses(1, stage_of(hw::StageOp::kAdd, hw::Operand::kChannel, {})));
+  write(0, stage_of(hw::StageOp::kAdd, hw::Operand::kRow, {}));
+  dut_->valid_i = 1;
+  dut_->operand_valid_i = 3;
+  dut_.tick();
+  dut_.tick();
+  dut_->valid_i = 0;
+  dut_->operand_valid_i = 0;
+  dut_.settle();
+  EXPECT_TRUE(dut_->valid_o) << "the first beat";
+  EXPECT_EQ(dut_->operand_ready_o, 2) << "the second waits at slot 1";
+  dut_.tick();
+  EXPECT_FALSE(dut_->valid_o) << "the first has left, once";
+  EXPECT_EQ(dut_->operand_ready_o, 2);
+  dut_->operand_valid_i = 2;
+  dut_.tick();
+  dut_->operand_valid_i = 0;
+  dut_.settle();
+  EXPECT_TRUE(dut_->valid_o) << "the second";
+  EXPECT_FALSE(dut_.failed());
+}
+
 }  // namespace
 }  // namespace systole::testbench
