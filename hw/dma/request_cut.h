@@ -14,6 +14,8 @@ struct RequestCut {
 
   explicit RequestCut(const Machine::Dma& dma)
       : request_bytes(dma.request_bytes), row_bytes(dma.row_bytes) {}
+  /// Whole runs.
+  explicit constexpr RequestCut(std::uint64_t bytes) : request_bytes(bytes) {}
 
   /// Bytes of the request that begins `at` bytes into a run of `bytes` from `address` on.
   [[nodiscard]] std::uint64_t length(std::uint64_t address, std::uint64_t at,
@@ -35,5 +37,9 @@ struct RequestCut {
     }
   }
 };
+
+/// What the host moves on its bus in one request.
+inline constexpr std::uint32_t kHostLineBytes = 64;
+inline constexpr RequestCut kHostLines{kHostLineBytes};
 
 }  // namespace systole::hw

@@ -13,6 +13,7 @@ namespace systole::hw {
 namespace {
 
 constexpr std::size_t kNoChain = ~std::size_t{0};
+
 /// Rows of vectors, one vector after the other.
 struct Vectors {
   std::uint64_t m = 0, n = 0, lanes = 1;
@@ -203,9 +204,8 @@ class StoreStream {
     results_.next();
     if (results_.over()) {
       busy_ = false;
-      const Chain& chain = chains_[command().chain];
-      const bool side = !chain.stages.empty() && chain.stages.back().side != Reduction::kNone;
-      side_until_ = side ? cycle + 1 + kSideCycles : 0;
+      const std::uint64_t side = side_cycles(chains_[command().chain]);
+      side_until_ = side != 0 ? cycle + 1 + side : 0;
       times().completed = std::max(side_until_, command().move ? cycle + 1 : 0);
     }
     return true;

@@ -46,9 +46,6 @@ struct HostCycles {
           whole(count * (operands_of(op) + 1) * host.convert_cycles)};
 }
 
-/// What the host moves on its bus in one request.
-inline constexpr std::uint32_t kHostLineBytes = 64;
-
 /// Operand bytes of a block of rows that the host reads, computes and writes before the next one
 /// (at least a row): an eighth of a first-level data cache of 32 KiB.
 inline constexpr std::uint64_t kHostBlockBytes = 4096;

@@ -46,13 +46,7 @@ ResultCycles result_cycles(const ChainCycles& stages, const Chain& chain, std::u
     }
     cycles.to_factors += stage_latency(stage);
   }
-  std::uint64_t behind = 0;
-  for (auto stage = chain.stages.rbegin(); stage != chain.stages.rend(); ++stage) {
-    if (stage->side != Reduction::kNone) {
-      cycles.side = std::max(cycles.side, kSideCycles - std::min(kSideCycles, behind));
-    }
-    behind += stage_latency(*stage);
-  }
+  cycles.side = side_cycles(chain);
   cycles.drain = drain_cycles(chain, rows, cols, lanes, piece) + read;
   return cycles;
 }

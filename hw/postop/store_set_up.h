@@ -18,6 +18,16 @@ inline constexpr std::uint64_t kOperandCycles = 2;
 /// From the cycle after that in which the last vector of a row leaves to the first in which its
 /// side output can be read: squares, their sum, and what was there before.
 inline constexpr std::uint64_t kSideCycles = unit_depth::kMultiply + 1;
+/// From the cycle after that in which the last results of a chain leave to the one with which its
+/// side output is in its place: stages behind it hide what they take. 0: it has none.
+[[nodiscard]] inline std::uint64_t side_cycles(const Chain& chain) {
+  std::uint64_t behind = 0;
+  for (auto stage = chain.stages.rbegin(); stage != chain.stages.rend(); ++stage) {
+    if (stage->side != Reduction::kNone) return kSideCycles - std::min(kSideCycles, behind);
+    behind += stage_latency(*stage);
+  }
+  return 0;
+}
 
 /// When a unit reads the first sums of its commands: the micro-code of their chains and their
 /// parameters have to be there. The contract of store_times() (hw/dma/store_schedule.h), which a

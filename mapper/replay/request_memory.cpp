@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/round.h"
-#include "hw/host/host_cycles.h"
+#include "hw/dma/request_cut.h"
 #include "hw/program/program.h"
 
 namespace systole::mapper {
@@ -66,12 +66,10 @@ std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows inp
   std::uint64_t now = pass(false, hw::kRegistersBase, kRegister, between, at_once);
   now = pass(true, hw::kRegistersBase, kRegister, now + between, at_once);
   for (; input.left != 0; --input.left, input.address += input.pitch) {
-    for (std::uint64_t at = 0; at < input.bytes;) {
-      const std::uint64_t line = hw::kHostLineBytes - (input.address + at) % hw::kHostLineBytes;
-      const std::uint64_t length = std::min(input.bytes - at, line);
-      now = access(true, input.address + at, length, now);
-      at += length;
-    }
+    hw::kHostLines.for_each(input.address, input.bytes,
+                            [&](std::uint64_t at, std::uint64_t length) {
+                              now = access(true, input.address + at, length, now);
+                            });
   }
   now += between;
   static_cast<void>(pass(true, hw::kRegistersBase, kRegister, now, at_once));

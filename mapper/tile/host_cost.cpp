@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/round.h"
+#include "hw/dma/request_cut.h"
 #include "hw/host/host_cycles.h"
 #include "mapper/tile/tiling.h"
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "hw/host/host_cycles.h"
+#include "hw/dma/request_cut.h"
 #include "testbench/rtl/core/core_limits.h"
 #include "testbench/rtl/engine/own_block.h"
 #include "testbench/run/rtl_blocks.h"
@@ -92,14 +92,11 @@ struct CoreOnBus::Modules {
 
   /// As the model's host moves a row: line by line over the bus, and it waits for each answer.
   void write(std::uint64_t address, const std::vector<std::uint8_t>& bytes) {
-    for (std::size_t at = 0; at < bytes.size();) {
-      const std::size_t line = hw::kHostLineBytes - (address + at) % hw::kHostLineBytes;
+    hw::kHostLines.for_each(address, bytes.size(), [&](std::uint64_t at, std::uint64_t length) {
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-      const std::size_t length = std::min(bytes.size() - at, line);
       std::vector<std::uint8_t> part(begin, begin + static_cast<std::ptrdiff_t>(length));
       sc_core::sc_start(send(tlm::TLM_WRITE_COMMAND, address + at, part, sc_core::SC_ZERO_TIME));
-      at += length;
-    }
+    });
   }
 
   /// What the model's host does before its first inference: it reads who is there and says where
@@ -199,11 +196,9 @@ void require_gates(const hw::Machine& machine, const hw::Program& program,
   if (!problem.empty()) throw hw::InputError("--rtl core: " + problem);
 }
 
-GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
-                   const std::vector<std::vector<std::uint8_t>>& inputs,
-                   const RtlOptions& options) {
-  const std::unique_ptr<CorePorts> core = make_core_ports(options);
-  CoreOnBus gates(machine, *core);
+GatesRun run_gates(const hw::Machine& machine, CorePorts& core, const GatesProgram& program,
+                   const std::vector<std::vector<std::uint8_t>>& inputs) {
+  CoreOnBus gates(machine, core);
   gates.write(program.image);
   GatesRun result;
   for (const std::vector<std::uint8_t>& input : inputs) {
@@ -221,7 +216,7 @@ GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
     if (result.commands.empty()) result.commands = std::move(run.commands);
     result.outputs.push_back(gates.read(program.output));
   }
-  result.failed = core->failed();
+  result.failed = core.failed();
   return result;
 }
 
@@ -231,7 +226,8 @@ GatesBeside::GatesBeside(const hw::Machine& machine, const GatesProgram& program
     : process_([&machine, &program, &inputs, &options] {
         // Standard output belongs to the report.
         sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
-        return nlohmann::json::to_msgpack(run_gates(machine, program, inputs, options));
+        const std::unique_ptr<CorePorts> core = make_core_ports(options);
+        return nlohmann::json::to_msgpack(run_gates(machine, *core, program, inputs));
       }) {}
 
 GatesRun GatesBeside::result() {

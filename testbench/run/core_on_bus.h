@@ -62,10 +62,10 @@ struct GatesRun {
 void require_gates(const hw::Machine& machine, const hw::Program& program,
                    const RtlOptions& options = {});
 
-/// Runs one inference per input. To be called in a process that simulates nothing else.
-[[nodiscard]] GatesRun run_gates(const hw::Machine& machine, const GatesProgram& program,
-                                 const std::vector<std::vector<std::uint8_t>>& inputs,
-                                 const RtlOptions& options = {});
+/// Runs one inference per input. The SystemC kernel must be fresh.
+[[nodiscard]] GatesRun run_gates(const hw::Machine& machine, CorePorts& core,
+                                 const GatesProgram& program,
+                                 const std::vector<std::vector<std::uint8_t>>& inputs);
 
 /// The same in another process, beside what this one does.
 class GatesBeside {

@@ -1,18 +1,13 @@
 #include "tlm/host/host.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "hw/dma/request_cut.h"
 #include "tlm/core/core.h"
 
 namespace systole::tlm_model {
-namespace {
-
-constexpr std::size_t kLineBytes = hw::kHostLineBytes;
-
-}  // namespace
 
 Host::Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
            std::uint64_t core_registers, std::uint64_t program_address, bool functional)
@@ -34,8 +29,7 @@ void Host::set_work(Prepare prepare, Deliver deliver) {
 
 void Host::transfer(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
                     std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes;) {
-    const std::size_t length = std::min(bytes - at, kLineBytes - (address + at) % kLineBytes);
+  hw::kHostLines.for_each(address, bytes, [&](std::uint64_t at, std::uint64_t length) {
     tlm::tlm_generic_payload payload;
     payload.set_command(command);
     payload.set_address(address + at);
@@ -50,8 +44,7 @@ void Host::transfer(tlm::tlm_command command, std::uint64_t address, std::uint8_
           (payload.get_response_string() + " at address " + std::to_string(address + at)).c_str());
     }
     wait(delay);
-    at += length;
-  }
+  });
 }
 
 void Host::debug(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,

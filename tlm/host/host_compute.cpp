@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "hw/dma/request_cut.h"
 #include "hw/program/command_codec.h"
 #include "tlm/host/host.h"
 

@@ -22,8 +22,6 @@
 namespace systole::testbench {
 namespace {
 
-using Cases = RandomCore;
-
 /// How far the model is from gates in programs.
 struct ProgramsOff {
   std::uint64_t programs = 0, equal = 0;  ///< all of whose commands are
@@ -118,14 +116,14 @@ ProgramsOff compare_programs(const CoreSize& size, std::uint64_t programs) {
   ProgramsOff off;
   for (std::uint64_t i = 0; i < programs; ++i) {
     hw::test::Random random(i);
-    Cases cases(random, size);
+    RandomCore cases(random, size);
     mapper::LoadableProgram loaded;
     loaded.network = "random";
     loaded.program = filled(cases.first(), cases.next(12));
     loaded.machine = random_machine(size, random);
     loaded.address = cases.put(loaded.program);
     loaded.image = {{0, cases.state().memory}};
-    loaded.input = {"data", hw::DType::kU8, 0, 256, Cases::kData / 256, 256};
+    loaded.input = {"data", hw::DType::kU8, 0, 256, RandomCore::kData / 256, 256};
     loaded.output = loaded.input;
     EXPECT_EQ(core_program_problem(loaded.program, size), "") << "program " << i;
     std::vector<std::uint8_t> input(loaded.input.bytes());
@@ -135,12 +133,11 @@ ProgramsOff compare_programs(const CoreSize& size, std::uint64_t programs) {
     const SimulationResult model =
         simulate(loaded, tlm_model::make_models(loaded.machine), {input}, {});
     test::fresh_kernel();
-    CoreOnBus gates(loaded.machine, *core);
-    gates.write(loaded.image);
-    gates.write(loaded.input, input);
-    const CoreRun run = gates.run(loaded.program, loaded.address);
     const GatesComparison program = compare_gates(
-        {run.commands, run.done, {gates.read(loaded.output)}, 1.0, core->failed()}, model);
+        run_gates(loaded.machine, *core,
+                  {loaded.program, loaded.address, loaded.image, loaded.input, loaded.output},
+                  {input}),
+        model);
     EXPECT_EQ(program.counts().mismatches, 0U) << "program " << i;
     if (testing::Test::HasFailure()) break;
     off.add(program);

@@ -30,22 +30,17 @@ void add_kinds(const GatesComparison& layer, std::map<hw::Opcode, GatesKind>& su
   }
 }
 
-struct BusRun {
-  CoreRun run;
-  std::vector<std::uint8_t> output;
-};
-
 /// One inference in the gates, on a bus and a memory like the model's.
-BusRun run_on_bus(CorePorts& core, const hw::Machine& machine, const test::Workload& workload,
-                  const mapper::Mapping& mapping) {
+GatesRun run_on_bus(CorePorts& core, const hw::Machine& machine, const test::Workload& workload,
+                    const mapper::Mapping& mapping) {
   test::fresh_kernel();
-  CoreOnBus gates(machine, core);
-  gates.write(mapping.image);
-  gates.write(mapper::place_of(workload.graph, mapping, input_tensor(workload.graph)),
-              workload.inputs[0]);
-  CoreRun run = gates.run(mapping.program, mapping.program_address);
-  return {std::move(run),
-          gates.read(mapper::place_of(workload.graph, mapping, output_tensor(workload.graph)))};
+  const auto place = [&](model::TensorId tensor) {
+    return mapper::place_of(workload.graph, mapping, tensor);
+  };
+  return run_gates(machine, core,
+                   {mapping.program, mapping.program_address, mapping.image,
+                    place(input_tensor(workload.graph)), place(output_tensor(workload.graph))},
+                   {workload.inputs[0]});
 }
 
 TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
@@ -61,14 +56,13 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     ASSERT_EQ(core_program_problem(mapping.program), "");
     const SimulationResult model = workload.simulate(mapping, machine);
-    const BusRun gates = run_on_bus(*core, machine, workload, mapping);
-    const GatesComparison layer = compare_gates(
-        {gates.run.commands, gates.run.done, {gates.output}, 1.0, core->failed()}, model);
+    const GatesComparison layer =
+        compare_gates(run_on_bus(*core, machine, workload, mapping), model);
     ASSERT_EQ(layer.differing, 0U) << length << " tokens";
     ASSERT_EQ(layer.counts().mismatches, 0U) << length << " tokens";
     EXPECT_GT(layer.bytes, 0U);
     // Header and first commands come in several rounds of requests, before any chain does.
-    EXPECT_EQ(gates.run.commands.front().dispatched, layer.commands.front().model.dispatched)
+    EXPECT_EQ(layer.commands.front().gates.dispatched, layer.commands.front().model.dispatched)
         << length << " tokens";
     EXPECT_EQ(layer.gates, layer.model) << length << " tokens";
     for (const GatesCommand& command : layer.commands) {
@@ -117,9 +111,10 @@ TEST(CoreSystem, RunsProductsInACoreOfAnotherSize) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     ASSERT_EQ(core_program_problem(mapping.program, kCoreSizes[1]), "");
     const SimulationResult model = workload.simulate(mapping, machine);
-    const BusRun gates = run_on_bus(*core, machine, workload, mapping);
-    commands += gates.run.commands.size();
-    ASSERT_EQ(gates.output, model.outputs.at(0)) << shape.m << " x " << shape.n << " x " << shape.k;
+    const GatesRun gates = run_on_bus(*core, machine, workload, mapping);
+    commands += gates.commands.size();
+    ASSERT_EQ(gates.outputs.at(0), model.outputs.at(0))
+        << shape.m << " x " << shape.n << " x " << shape.k;
   }
   EXPECT_FALSE(core->failed());
   EXPECT_GT(commands, 60U);
