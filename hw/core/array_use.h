@@ -4,6 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "hw/memory/bank_service.h"
 
 /// Words that the array has read from each bank of the scratchpad, over its last runs of equal
 /// reads.
@@ -24,13 +27,17 @@ class ArrayUse {
     if (begin >= end || (a.count == 0 && b.count == 0)) return;
     uses_[count_++ % kKept] = {begin, end, period, late, a, b};
   }
-  /// Forgets what was added of the cycles from `cycle` on.
-  void cut(std::uint64_t cycle) {
-    for (; count_ != 0; --count_) {
-      Use& last = uses_[(count_ - 1) % kKept];
-      last.end = std::min(last.end, cycle);
-      if (last.begin < last.end) return;
-    }
+  /// Equal steps from `begin` on, that passed so. `one_port`: of each bank.
+  void add(std::uint64_t begin, const BankService::Passed& passed, const BankStep& step,
+           bool one_port) {
+    const auto words = [&](const std::optional<BankAccess>& access, std::uint8_t times) {
+      if (!access) return Words{};
+      return Words{access->bank, access->bank + (access->crosses ? 1U : 0U),
+                   passed.steps * times * (access->crosses ? 2 : 1)};
+    };
+    const std::uint64_t cycles = passed.end - begin;
+    add(begin, passed.end, cycles, words(step.first, step.first_times),
+        words(step.second, step.second_times), one_port && cycles > passed.steps);
   }
 
   /// Words that were read of a bank in the cycles [from, to). `others(begin, end)`: those that

@@ -2,30 +2,36 @@
 
 #include <algorithm>
 
+#include "hw/core/bank_words.h"
+
 namespace systole::hw {
 
-void OperandStream::begin(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at,
-                          std::uint64_t ready, const BankService& banks) {
-  overlaps_ = machine.array.overlap != ArrayOverlap::kNone &&
-              machine.array.dataflow == Dataflow::kWeightStationary;
+OperandStream::OperandStream(const Machine& machine)
+    : machine_(machine),
+      stationary_weights_(machine.array.dataflow == Dataflow::kWeightStationary),
+      overlaps_(machine.array.overlap != ArrayOverlap::kNone && stationary_weights_),
+      steps_(machine),
+      moves_(std::uint64_t{machine.array.rows} + machine.array.cols - 2) {}
+
+void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint64_t ready) {
   continues_ = overlaps_ && free_ == at;
-  if (!continues_) {
-    reads_ = OperandReads(machine, matmul, at);
-  } else if (!has_next_) {
-    reads_ = OperandReads(reads_, matmul, std::min(at, ready), banks);
-    (void)reads_.advance_before(banks, at, &use_);
-  }
-  has_next_ = false;
+  held_before_ = held(at);
   runs_ = true;
   begun_ = at;
-  steps_ = reads_.left();
-}
-
-void OperandStream::take_next(const cmd::Matmul& next, std::uint64_t ready,
-                              const BankService& banks) {
-  reads_ = OperandReads(reads_, next, ready, banks);
-  use_.cut(reads_.at());
-  has_next_ = true;
+  if (!stationary_weights_) {
+    reads_ = OperandReads(machine_, matmul, at);
+    all_ = reads_.left();
+    const ArrayCycles cycles = matmul_cycles(machine_.array, matmul, false);
+    moves_ = cycles.latency - cycles.interval;
+    return;
+  }
+  steps_.idle_until(at);
+  if (steps_.matmuls() == 0) steps_.add(matmul, ready);
+  const std::uint64_t first =
+      continues_ ? 0 : machine_.array.rows + transposer_cycles(machine_.array, matmul);
+  const std::uint64_t before = steps_.before_rows();
+  exposed_ = before - std::min(before, first);
+  drained_ = std::min(exposed_, steps_.before_drained());
 }
 
 std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t bank,
@@ -40,18 +46,23 @@ std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t ba
   return all - std::min(all, others(from - 1, to - 1) + use_.words(bank, from - 1, to - 1, others));
 }
 
-std::uint64_t OperandStream::end(std::uint64_t at, std::uint64_t moves) {
-  held_ += at - begun_ - steps_;
+std::uint64_t OperandStream::end(std::uint64_t at) {
+  const std::uint64_t held_by_now = held(at);
   runs_ = false;
   free_ = at;
-  return at + moves - held_;
+  if (stationary_weights_) {
+    steps_.finish();
+  } else {
+    held_before_ = held_by_now;
+  }
+  return at + moves_ - held_by_now;
 }
 
 std::uint64_t OperandStream::held(std::uint64_t now) const {
-  if (!runs_) return held_;
-  const std::uint64_t left = has_next_ ? reads_.left_before() : reads_.left();
-  const std::uint64_t since = left == 0 ? reads_.at() : now;
-  return held_ + (since - begun_) - (steps_ - left);
+  if (stationary_weights_) return steps_.held(now);
+  if (!runs_) return held_before_;
+  const std::uint64_t since = reads_.left() == 0 ? reads_.at() : now;
+  return held_before_ + (since - begun_) - (all_ - reads_.left());
 }
 
 }  // namespace systole::hw

@@ -9,7 +9,6 @@ namespace systole::hw {
 namespace {
 
 /// Passes of a row-wise stage with two statistics, each in its own interval.
-constexpr std::uint64_t kMostPasses = 3;
 
 template <typename Predicate>
 bool any_stage(const Chain& chain, Predicate predicate) {
@@ -118,17 +117,6 @@ std::uint64_t piece_cycles(const Chain& chain, std::uint64_t cols, std::uint32_t
   const std::uint64_t element = bytes_of(chain.out), rest = cols % lanes;
   const std::uint64_t of_rest = rest == 0 ? 0 : ceil_div(rest * element, piece) - 1;
   return cols / lanes * (ceil_div(lanes * element, piece) - 1) + of_rest;
-}
-
-std::uint64_t drain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
-                           std::uint32_t lanes, std::uint64_t piece) {
-  std::uint64_t depth = 0;
-  for (const Stage& stage : chain.stages) depth += stage_latency(stage);
-  if (transposes(chain)) return depth + cols;
-  // As many vectors as are in the stages leave before the last one does, in pieces.
-  const std::uint64_t stalls = piece_cycles(chain, cols, lanes, piece);
-  const std::uint64_t vectors = ceil_div(cols, lanes);
-  return depth + ceil_div(stalls * std::min(depth, rows * vectors), vectors);
 }
 
 }  // namespace systole::hw

@@ -98,6 +98,9 @@ void check_chain(const Chain& chain, const ChainLimits& limits);
 /// Throws InputError.
 void check_pre_chain(const Chain& chain);
 
+/// How often a row-wise stage passes over a row at most.
+inline constexpr std::uint32_t kMostPasses = 3;
+
 /// Cycle contract of the post-op pipeline for a tile of rows x cols, `lanes` elements per cycle.
 ///
 /// A row of V = ceil(cols / lanes) vectors is read once for each statistic of a row-wise stage and
@@ -144,11 +147,6 @@ struct ChainCycles {
 /// them leaves the pipeline in pieces of up to `piece` bytes, one a cycle, and the stages stand
 /// still meanwhile (hw/dma/store_schedule.h). None of a chain that transposes.
 [[nodiscard]] std::uint64_t piece_cycles(const Chain& chain, std::uint64_t cols,
-                                         std::uint32_t lanes, std::uint64_t piece);
-
-/// Cycles from the one after that in which the last vector of sums enters the pipeline to the one
-/// after that in which the last piece of results leaves it.
-[[nodiscard]] std::uint64_t drain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
                                          std::uint32_t lanes, std::uint64_t piece);
 
 }  // namespace systole::hw

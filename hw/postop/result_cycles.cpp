@@ -2,12 +2,98 @@
 
 #include <utility>
 
+#include "hw/postop/row_flow.h"
+
 namespace systole::hw {
 namespace {
 
 /// Pieces in which a vector of `lanes` values leaves, or comes.
 std::uint64_t pieces_of(DType type, std::uint64_t lanes, std::uint64_t piece) {
   return ceil_div(lanes * bytes_of(type), piece);
+}
+
+/// The vectors of a tile, last one first, as a stage takes them that holds up those before it: in
+/// intervals of a row, with a slot for each pass (RowOrder).
+class VectorsBack {
+ public:
+  VectorsBack(std::uint64_t rows, std::uint64_t vectors, std::uint32_t passes,
+              std::uint64_t interval)
+      : rows_(rows),
+        vectors_(vectors),
+        passes_(passes),
+        interval_cycles_(interval),
+        interval_(passes == kMostPasses ? rows + 1 : rows - 1),
+        slot_(passes - 1),
+        vector_(vectors - 1),
+        last_(cycle()) {}
+
+  /// Cycles that this one comes before the last.
+  [[nodiscard]] std::uint64_t before() const { return last_ - cycle(); }
+  /// What the stage makes of it is a result.
+  [[nodiscard]] bool is_result() const { return slot_ == passes_ - 1; }
+  /// Goes on to the one before. There is one.
+  void next() {
+    if (vector_-- != 0) return;
+    vector_ = vectors_ - 1;
+    do {
+      if (slot_-- != 0) continue;
+      slot_ = passes_ - 1;
+      --interval_;
+    } while (!has_row());
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t cycle() const {
+    return interval_ * interval_cycles_ + slot_ * vectors_ + vector_;
+  }
+  [[nodiscard]] bool has_row() const {
+    return passes_ != kMostPasses || (slot_ <= interval_ && interval_ - slot_ < rows_);
+  }
+
+  std::uint64_t rows_, vectors_;
+  std::uint32_t passes_;
+  std::uint64_t interval_cycles_, interval_;
+  std::uint32_t slot_;
+  std::uint64_t vector_, last_;
+};
+
+/// The stage that makes vectors wait for its statistics, if the chain has one.
+const Stage* waiting_stage(const Chain& chain) {
+  for (const Stage& stage : chain.stages) {
+    if (stage_lead(stage) != 0 || stage_info(stage.op).row_wise) return &stage;
+  }
+  return nullptr;
+}
+
+/// From the cycle after that in which the last vector of sums is read to the one after that in
+/// which the last piece of results leaves.
+std::uint64_t drain_cycles(const ResultCycles& cycles, const Chain& chain, std::uint64_t rows,
+                           std::uint64_t cols, std::uint64_t read) {
+  std::uint64_t depth = 0;
+  for (const Stage& stage : chain.stages) depth += stage_latency(stage);
+  if (transposes(chain)) return read + depth + cols;
+  const std::uint64_t vectors = cycles.vectors;
+  const Stage* const waits = waiting_stage(chain);
+  if (waits == nullptr || !stage_info(waits->op).row_wise) {
+    // As many vectors as are in the stages leave before the last one does, in pieces.
+    return read + depth + ceil_div(cycles.pieces * std::min(depth, rows * vectors), vectors);
+  }
+  // Stages that are full take the last one when one leaves that is as far ahead as they are deep.
+  const std::uint64_t ahead = std::min(cycles.waiting, cycles.reads - 1);
+  VectorsBack left(rows, vectors, row_passes(chain), stage_interval(*waits, vectors));
+  std::uint64_t results = 0, vector = 0;
+  const auto next = [&] {
+    results += left.is_result() ? 1 : 0;
+    left.next();
+    ++vector;
+  };
+  while (vector < ahead) next();
+  const std::uint64_t after = depth + read - cycles.waiting;  // the stages from that one on
+  const std::uint64_t entered = left.before() + cycles.waiting - ahead;
+  const std::uint64_t drain = entered + after;
+  if (cycles.pieces == 0) return drain;
+  while (vector + 1 < cycles.reads && left.before() + read < drain) next();
+  return drain + ceil_div(cycles.pieces * results, vectors);
 }
 
 }  // namespace
@@ -46,13 +132,21 @@ ResultCycles result_cycles(const ChainCycles& stages, const Chain& chain, std::u
     }
     cycles.to_factors += stage_latency(stage);
   }
+  if (const Stage* const waits = waiting_stage(chain)) {
+    cycles.waiting = read;
+    for (const Stage* stage = chain.stages.data(); stage != waits; ++stage) {
+      cycles.waiting += stage_latency(*stage);
+    }
+  }
   cycles.side = side_cycles(chain);
-  cycles.drain = drain_cycles(chain, rows, cols, lanes, piece) + read;
+  cycles.drain = drain_cycles(cycles, chain, rows, cols, read);
   return cycles;
 }
 
-RowClock::RowClock(const ResultCycles& cycles, std::uint64_t begin, std::uint64_t late)
-    : cycles_(cycles), done_(begin) {
+RowClock::RowClock(const ResultCycles& cycles, std::uint64_t started, std::uint64_t set_up)
+    : cycles_(cycles), all_read_(started + set_up + cycles.reads) {
+  const std::uint64_t late = std::max(set_up, cycles.lead) - cycles.lead;
+  const std::uint64_t begin = done_ = started + cycles.fill + late;
   const std::uint64_t interval = cycles.per_row - cycles.pieces;
   out_ = begin + interval - cycles.stream;
   std::uint64_t made =
@@ -85,13 +179,19 @@ void RowClock::next(std::uint64_t there, bool tile) {
   leave(there + after - std::min(there + after, stood));
 }
 
+std::uint64_t RowClock::stalls_before_taken(std::uint64_t vectors) const {
+  const std::uint64_t behind = cycles_.latency - cycles_.to_factors;
+  const std::uint64_t left = cycles_.vectors - std::min(behind, cycles_.vectors);
+  return cycles_.pieces * std::min(vectors, left) / cycles_.vectors;
+}
+
 void RowClock::leave(std::uint64_t earliest) {
   out_ = std::max(out_ + cycles_.stream, earliest);
   if (units_ != 0) {
     const std::uint64_t factor = next_factor();
     const std::uint64_t behind = cycles_.latency - cycles_.to_factors;
     out_ = std::max(out_, factor + cycles_.vectors + behind - held_before(factor));
-    taken_ = reached(out_ - behind);
+    taken_ = reached(out_ - behind) + stalls_before_taken(cycles_.vectors);
   }
   const std::uint64_t done = out_ + held_ + cycles_.pieces;
   busy_ += std::min(done - done_, cycles_.per_row);
@@ -128,6 +228,23 @@ std::uint64_t RowClock::reached(std::uint64_t moved) const {
     break;
   }
   return cycle;
+}
+
+std::optional<std::uint64_t> RowClock::sums_read(std::uint64_t left, std::uint64_t end) const {
+  if (cycles_.waiting != 0 && cycles_.reads <= cycles_.waiting) {
+    return std::max(all_read_, end - std::min(end, cycles_.drain));
+  }
+  if (cycles_.waiting != 0 && units_ != 0) {
+    // The last one is read when one leaves that is as far ahead.
+    const std::uint64_t row = cycles_.waiting / cycles_.vectors;
+    if (left > row) return std::nullopt;
+    const std::uint64_t ahead = cycles_.waiting % cycles_.vectors;
+    return taken_ - ahead - stalls_before_taken(ahead);
+  }
+  end = std::max(end, done_ + left * cycles_.per_row);
+  const std::uint64_t read = end - std::min(end, cycles_.drain);
+  if (left != 0 && read > done_) return std::nullopt;
+  return read;
 }
 
 void RowClock::hold(std::uint64_t cycles) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 
 #include "base/round.h"
@@ -33,8 +34,11 @@ struct ResultCycles : ChainCycles {
   /// The same from the operands of the last row on, if no sums are read before.
   std::uint64_t after_tile = 0;
   /// From the cycle after that in which the last sums are read to the one after that in which the
-  /// last piece leaves.
+  /// last piece leaves, unless they are all read before the first ones wait in the stages.
   std::uint64_t drain = 0;
+  /// Vectors in the stages before one that makes them wait, row-wise or with serial units, when
+  /// these are full.
+  std::uint64_t waiting = 0;
   /// From the cycle after that in which the last piece leaves to the one with which the row
   /// statistics have the last side output, and the next command may start.
   std::uint64_t side = 0;
@@ -54,9 +58,9 @@ struct ResultCycles : ChainCycles {
 class RowClock {
  public:
   RowClock() = default;
-  /// The first row would leave `cycles.per_row` after cycle `begin` without operands. `late`: of
-  /// these cycles, those in which serial units did not have to wait for the set-up.
-  RowClock(const ResultCycles& cycles, std::uint64_t begin, std::uint64_t late);
+  /// A tile of a command that starts in cycle `started` and takes `set_up` cycles before its first
+  /// sums can be read. Serial units work meanwhile.
+  RowClock(const ResultCycles& cycles, std::uint64_t started, std::uint64_t set_up);
 
   /// The cycle after that in which the last piece of the last row has left.
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
@@ -68,6 +72,9 @@ class RowClock {
   void next(std::uint64_t there, bool tile);
   /// What has just left was taken `cycles` later.
   void hold(std::uint64_t cycles);
+  /// The cycle after that in which the last sums are read, if that can be told now: `left` rows are
+  /// still to leave, the last of them not before cycle `end`.
+  [[nodiscard]] std::optional<std::uint64_t> sums_read(std::uint64_t left, std::uint64_t end) const;
 
  private:
   static constexpr std::size_t kKept = 32;
@@ -81,6 +88,9 @@ class RowClock {
   void keep(const Hold& hold);
   /// The cycle with which the serial units have what the next row needs.
   [[nodiscard]] std::uint64_t next_factor();
+  /// Cycles for which results of a row that leave hold up its last `vectors` vectors on their way
+  /// to the stage that waits for serial units.
+  [[nodiscard]] std::uint64_t stalls_before_taken(std::uint64_t vectors) const;
   /// Cycles before `cycle` in which the stages stood still.
   [[nodiscard]] std::uint64_t held_before(std::uint64_t cycle) const;
   /// The cycle in which the stages are as far as they would be in cycle `moved` if nothing had
@@ -88,6 +98,7 @@ class RowClock {
   [[nodiscard]] std::uint64_t reached(std::uint64_t moved) const;
 
   ResultCycles cycles_;
+  std::uint64_t all_read_ = 0;  ///< the cycle after that in which the last sums are, if none wait
   std::uint64_t done_ = 0, busy_ = 0;
   std::uint64_t out_ = 0;  ///< in which the last row would have left if nothing had stood still
   std::size_t units_ = 0;  ///< serial units

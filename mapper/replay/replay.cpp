@@ -83,7 +83,8 @@ Replay::Replay(const hw::Machine& machine, Service service)
       accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},
-      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {
+      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)),
+      reads_(machine) {
   if (service == Service::kRequests) requests_.emplace(machine);
 }
 

@@ -148,22 +148,19 @@ void Replay::begin_matmul(Queue& queue) {
   }
   const std::uint64_t started = queue.started;
   // As tlm/core/array_unit.cpp has it.
-  reads_.begin(machine_, work.product, started, ready_of(work), scratchpad_);
-  const std::uint64_t exposed = reads_.exposed();
-  const std::uint64_t saved = reads_.continues() ? work.preload : 0;
-  work.interval = work.cycles.interval - saved + exposed;
+  reads_.begin(work.product, started, ready_of(work));
   work.sums.from = started;
-  work.sums.to = started + work.interval;
+  work.sums.to = std::max(advance_reads(started), started + 1);
   accumulator_.record(work.sums);
-  queue.time = static_cast<double>(started + work.interval);
+  queue.time = static_cast<double>(work.sums.to);
 }
 
 std::uint64_t Replay::advance_reads(std::uint64_t now) {
   using Next = hw::OperandStream::Next;
-  return reads_.advance(scratchpad_, now, [this, now]() -> std::optional<Next> {
+  return reads_.advance(scratchpad_, now, [this, now](std::size_t ahead) -> std::optional<Next> {
     const Queue& queue = queues_[kCompute];
-    if (queue.ended + 1 >= queue.dispatched) return std::nullopt;
-    const ReplayWork& next = queue.work(queue.ended + 1);
+    if (queue.ended + ahead >= queue.dispatched) return std::nullopt;
+    const ReplayWork& next = queue.work(queue.ended + ahead);
     if (next.opcode != hw::Opcode::kMatmul || !knows_ready(next)) return std::nullopt;
     const std::uint64_t ready = ready_of(next);
     if (ready > now) return std::nullopt;
@@ -179,19 +176,19 @@ void Replay::end_matmul(Queue& queue) {
     end_command(queue, now, now, now);
     return;
   }
-  const std::uint64_t unhindered = queue.started + work.interval;
-  const std::uint64_t sums_end =
-      unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
-  const std::uint64_t end = std::max(advance_reads(now), sums_end);
+  std::uint64_t end = advance_reads(now);
+  if (end <= now) {
+    const std::uint64_t unhindered = queue.started + reads_.moved();
+    end = unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
+  }
   if (end > now) {
     queue.time = static_cast<double>(end);
     return;
   }
   scratchpad_.prune_before(queue.started - std::min(queue.started, hw::kKeptBankCycles));
-  const std::uint64_t moves = work.cycles.latency - work.cycles.interval;
   Leaving& last = queue.leaving.emplace_back();
-  last.ended = reads_.end(now, moves);
-  last.left = now + moves;
+  last.ended = reads_.end(now);
+  last.left = reads_.leaves(last.ended, now);
   last.after = hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + work.read_delay;
   end_command(queue, now + hw::kMatmulReleaseCycles, last.left + last.after, now);
 }
@@ -228,14 +225,14 @@ void Replay::begin_store(Queue& queue) {
   const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {
     return serve_words(parameters.begin, parameters.end, late, queue.started + 1);
   });
-  const std::uint64_t late = std::max(set_up, work.result.lead) - work.result.lead;
-  row_done_ = started + static_cast<double>(work.fill + late);
+  const hw::RowClock rows(work.result, queue.started, set_up);
+  row_done_ = static_cast<double>(rows.done());
   written_ = store_now_ = started;
   row_ = 0;
   columns_.left = 0;
   queue.phase = Phase::kRows;
   if (requests_) {
-    requests_->rows = {work.result, queue.started + work.fill + late, late};
+    requests_->rows = rows;
     return begin_store_requests();
   }
   queue.time = store_now_;
@@ -415,14 +412,21 @@ void Replay::use_operands(ReplayWork& work) {
 void Replay::release_sums(const ReplayWork& work) {
   Queue& queue = queues_[kStore];
   if (queue.read > queue.ended) return;
-  std::uint64_t end = whole(row_done_) + (work.m - row_) * work.per_row;
+  std::uint64_t end = 0;
   if (requests_ && work.operands != 0) {
     if (requests_->operands_known < work.m) return;
-    end = std::max(end, requests_->operands_at[work.m - 1] + work.result.after_operands);
+    end = requests_->operands_at[work.m - 1] + work.result.after_operands;
   }
-  const std::uint64_t read = end - std::min(end, work.result.drain);
-  if (row_ != work.m && read > whole(row_done_)) return;
-  release_command(queue, std::max(read, static_cast<std::uint64_t>(queue.time)));
+  const std::uint64_t left = work.m - row_;
+  std::optional<std::uint64_t> read;
+  if (requests_) {
+    read = requests_->rows.sums_read(left, end);
+  } else {
+    end = whole(row_done_) + left * work.per_row;
+    read = end - std::min(end, work.result.drain);
+    if (left != 0 && *read > whole(row_done_)) return;
+  }
+  if (read) release_command(queue, std::max(*read, static_cast<std::uint64_t>(queue.time)));
 }
 
 void Replay::end_store(Queue& queue) {

@@ -16,10 +16,15 @@ hw::ArrayCycles product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& mac
   return hw::matmul_cycles(machine.array, mm, false);
 }
 
-/// Cycles of a product that weights which have arrived before save.
-std::uint64_t preload_of(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
-  if (machine.array.dataflow != hw::Dataflow::kWeightStationary) return 0;
-  return machine.array.rows + hw::transposer_cycles(machine.array, mm);
+/// Cycles of a product among others: its first weights have arrived before, and what its last fold
+/// waits for is the next one's.
+std::uint64_t least_product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
+  const hw::ArrayCycles cycles =
+      hw::array_cycles(machine.array, mm.m, mm.n, hw::array_steps(mm.k, hw::int4_of(mm)), false);
+  if (machine.array.dataflow != hw::Dataflow::kWeightStationary) return cycles.interval;
+  const bool hides = machine.array.overlap == hw::ArrayOverlap::kFull;
+  return cycles.interval - machine.array.rows - cycles.fold_drain -
+         (hides ? cycles.fold_preload : 0);
 }
 
 /// How long a result's chain takes, from the accumulator on.
@@ -63,15 +68,13 @@ class Decode {
   }
 
   void operator()(const hw::cmd::Matmul& mm) {
-    work_.cycles = product_cycles(mm, machine_);
-    // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
     work_.read_delay = hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                              hw::accumulator_code(machine_));
-    work_.preload = preload_of(mm, machine_);
     work_.product = mm;
     const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);
-    work_.sums = {span.begin, span.end,
-                  hw::matmul_accumulator_words(machine_.array, mm, work_.cycles.folds), 0, 0};
+    work_.sums = {
+        span.begin, span.end,
+        hw::matmul_accumulator_words(machine_.array, mm, product_cycles(mm, machine_).folds), 0, 0};
   }
 
   void operator()(const hw::cmd::Store& store) {
@@ -202,8 +205,7 @@ class Decode {
 
 std::uint64_t least_cycles(const hw::Command& command, const hw::Program& program,
                            const hw::Machine& machine) {
-  if (const auto* mm = command.as<hw::cmd::Matmul>())
-    return product_cycles(*mm, machine).interval - preload_of(*mm, machine);
+  if (const auto* mm = command.as<hw::cmd::Matmul>()) return least_product_cycles(*mm, machine);
   const auto* result = command.as<hw::cmd::Result>();
   if (result == nullptr) return 0;
   hw::ResultCycles cycles =

@@ -79,9 +79,6 @@ struct ReplayWork {
   hw::ResultCycles result;  ///< of its chain, with what comes before and after it
   // Matmuls.
   hw::cmd::Matmul product;
-  hw::ArrayCycles cycles;        ///< without weights that have arrived before
-  std::uint64_t preload = 0;     ///< of these, what such weights save
-  std::uint64_t interval = 0;    ///< from its start on in the array, but for cycles lost at banks
   std::uint64_t read_delay = 0;  ///< of their words
   ReplayBanks::Use sums;         ///< accumulator: of the matmul, or of the chain
   // Attention, calls of the host.

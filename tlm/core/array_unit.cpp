@@ -234,24 +234,35 @@ void ArrayUnit::show_reads(const hw::cmd::Matmul& matmul, const hw::ArrayReads& 
                           started, cycle());
 }
 
-void ArrayUnit::account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed,
-                               std::uint64_t started) {
+void ArrayUnit::account_matmul(const hw::ArrayCycles& cycles, std::uint64_t moved,
+                               std::uint64_t lead, std::uint64_t started) {
+  // With stationary weights what comes between two folds is counted with the second one.
+  const bool weights = array_.dataflow == hw::Dataflow::kWeightStationary;
+  const std::uint64_t gaps = cycles.folds - (weights && cycles.folds != 0 ? 1 : 0);
+  const std::uint64_t idle = moved - cycles.stream;
+  lead = std::min(lead, idle);
+  const std::uint64_t drained = std::min(memory_.array.drained(), lead);
   if (recorder() == nullptr || cycles.folds == 0) {
-    account_stall(cycles.preload + exposed, kPreload);
+    const std::uint64_t drain = std::min(idle, drained + gaps * cycles.fold_drain);
+    account_stall(idle - drain, kPreload);
     account_busy(cycles.stream);
-    account_stall(cycles.drain, kDrain);
+    account_stall(drain, kDrain);
     return;
   }
   // The same cycles in their order.
-  const bool weights_first = array_.overlap == hw::ArrayOverlap::kNone;
   const std::uint64_t stream = cycles.stream / cycles.folds;
   std::uint64_t begun = started;
-  account_stall(cycles.preload - cycles.folds * cycles.fold_preload + exposed, kPreload);
+  account_stall(drained, kDrain);
+  account_stall(lead - drained, kPreload);
+  const std::uint64_t waits = idle - lead;
   for (std::uint64_t fold = 0; fold < cycles.folds; ++fold) {
-    if (weights_first) account_stall(cycles.fold_preload, kPreload);
     account_busy(stream);
-    if (!weights_first) account_stall(cycles.fold_preload, kPreload);
-    account_stall(cycles.fold_drain, kDrain);
+    if (fold < gaps) {
+      const std::uint64_t gap = waits * (fold + 1) / gaps - waits * fold / gaps;
+      const std::uint64_t drain = std::min(gap, cycles.fold_drain);
+      account_stall(drain, kDrain);
+      account_stall(gap - drain, kPreload);
+    }
     const std::uint64_t ended = account().now();
     recorder()->hold(fold_, ps(begun), ps(ended), fold);
     begun = ended;
@@ -276,29 +287,32 @@ std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attentio
   return outcome.completed;
 }
 
-std::uint64_t ArrayUnit::wait_for_banks(const BankedSram::Demand& results, std::uint64_t started,
-                                        std::uint64_t interval) {
-  // At the accumulator the array comes first, and only its own reads and writes can be too many for
-  // the ports.
-  const std::uint64_t short_of = memory_.accumulator.shortage(
-      {results}, started, started + interval, BankedSram::Yield::kNever);
-  memory_.accumulator.show_conflict({results}, started, started + interval, short_of,
-                                    BankedSram::Yield::kNever);
+std::uint64_t ArrayUnit::run_reads(const BankedSram::Demand& results, std::uint64_t started) {
   for (;;) {
-    const std::uint64_t end = std::max(advance_reads(), started + interval + short_of);
+    const std::uint64_t end = advance_reads();
     if (end <= cycle()) break;
     if (const auto bank = memory_.array.bank()) memory_.scratchpad.show_wait(*bank, cycle(), end);
     wait_cycles(end - cycle());
   }
-  return cycle() - started - interval;
+  const std::uint64_t moved = memory_.array.moved();
+  // At the accumulator the array comes first, and only its own reads and writes can be too many for
+  // the ports.
+  const std::uint64_t unhindered = started + moved;
+  const std::uint64_t short_of =
+      memory_.accumulator.shortage({results}, started, unhindered, BankedSram::Yield::kNever);
+  memory_.accumulator.show_conflict({results}, started, unhindered, short_of,
+                                    BankedSram::Yield::kNever);
+  const std::uint64_t end = unhindered + short_of;
+  wait_cycles(end - std::min(end, cycle()));
+  return moved;
 }
 
 std::uint64_t ArrayUnit::advance_reads() {
   // What others have used of the scratchpad's banks is known up to now.
   using Next = hw::OperandStream::Next;
   return memory_.array.advance(memory_.scratchpad.service(), cycle(),
-                               [this]() -> std::optional<Next> {
-                                 const Entry* const next = upcoming();
+                               [this](std::size_t ahead) -> std::optional<Next> {
+                                 const Entry* const next = upcoming(ahead - 1);
                                  if (next == nullptr || !next->is_ready()) return std::nullopt;
                                  const auto* const matmul = next->command.as<hw::cmd::Matmul>();
                                  if (matmul == nullptr) return std::nullopt;
@@ -326,21 +340,18 @@ std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   const auto& matmul = *entry.command.as<hw::cmd::Matmul>();
   show_accumulator_half(memory_.accumulator_half(matmul.c.address));
   const std::uint64_t started = cycle();
-  memory_.array.begin(machine_, matmul, started, entry.ready, memory_.scratchpad.service());
+  memory_.array.begin(matmul, started, entry.ready);
   const std::uint64_t exposed = memory_.array.exposed();
-  const hw::ArrayCycles cycles =
-      hw::with_transposer(compute(matmul, memory_.array.continues(), exposed), array_, matmul,
-                          memory_.array.continues());
-  const std::uint64_t interval = cycles.interval + exposed;
+  const std::uint64_t lead = memory_.array.before_rows();
+  const hw::ArrayCycles cycles = compute(matmul, memory_.array.continues(), exposed);
 
   const BankedSram::Demand results = result_demand(matmul, cycles);
   events().accumulator_bytes =
       memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
-                                 results.words, started, started + interval);
-  wait_cycles(interval);
-  const std::uint64_t stalled = wait_for_banks(results, started, interval);
-  account_matmul(cycles, exposed, started);
-  account_stall(stalled, kBankConflict);
+                                 results.words, started, std::max(advance_reads(), started + 1));
+  const std::uint64_t moved = run_reads(results, started);
+  account_matmul(cycles, moved, lead, started);
+  account_stall(cycle() - started - moved, kBankConflict);
 
   const hw::ArrayReads reads = hw::matmul_reads(array_, matmul);
   events().scratchpad_bytes =
@@ -355,11 +366,10 @@ std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   int4_macs_ += events().int4_macs;
   int4_int4_macs_ += events().int4_int4_macs;
   processor().release_at(entry, cycle() + hw::kMatmulReleaseCycles);
-  const std::uint64_t moves = cycles.latency - cycles.interval;
-  const std::uint64_t ended = memory_.array.end(cycle(), moves);
+  const std::uint64_t ended = memory_.array.end(cycle());
   const std::uint64_t after =
       hw::kMatmulRegisterCycles + hw::kAccumulatorWriteCycles + read_delay(matmul);
-  if (moves == 0) return cycle() + after;
+  if (memory_.array.leaves(ended, cycle()) == cycle()) return cycle() + after;
   leaving_.push_back({&entry, started, cycle(), ended, after});
   if (leaving_.size() == 1) complete_due();
   return std::nullopt;

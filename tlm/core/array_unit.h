@@ -71,17 +71,18 @@ class ArrayUnit final : public ExecutionUnit {
   /// Reports which bytes the product uses when, the command begins now.
   void observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
                     const hw::ArraySchedule& schedule);
-  /// Waits as long as banks hold up the matmul that began in `started` and would have taken
-  /// `interval` cycles, until now. The result is how long that is.
-  std::uint64_t wait_for_banks(const BankedSram::Demand& results, std::uint64_t started,
-                               std::uint64_t interval);
+  /// Waits until the matmul that began in `started` has left the array's inputs. Returns in how
+  /// many of the cycles it moved.
+  std::uint64_t run_reads(const BankedSram::Demand& results, std::uint64_t started);
   /// Shows what a matmul has read of the scratchpad since `started`.
   void show_reads(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                   std::uint64_t started);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,
                                                  const hw::ArrayCycles& cycles) const;
-  /// Accounts for a matmul from `started` on: as a whole, or fold by fold for a waveform.
-  void account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed, std::uint64_t started);
+  /// Accounts for the cycles of a matmul from `started` on in which it moved, `lead` of them before
+  /// its first row: as a whole, or fold by fold for a waveform.
+  void account_matmul(const hw::ArrayCycles& cycles, std::uint64_t moved, std::uint64_t lead,
+                      std::uint64_t started);
 
   const hw::Machine machine_;
   const hw::Machine::Array& array_ = machine_.array;

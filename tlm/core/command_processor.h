@@ -75,10 +75,10 @@ class CommandProcessor : public sc_core::sc_module {
   [[nodiscard]] bool has(hw::Unit unit) const {
     return !queues_[static_cast<std::size_t>(unit)].empty();
   }
-  /// The next command of the unit, if it has been dispatched; else null.
-  [[nodiscard]] Entry* front(hw::Unit unit) const {
+  /// The command that the unit takes `after` so many others, if it has been dispatched; else null.
+  [[nodiscard]] Entry* waiting(hw::Unit unit, std::size_t after) const {
     const auto& queue = queues_[static_cast<std::size_t>(unit)];
-    return queue.empty() ? nullptr : queue.front();
+    return after < queue.size() ? queue[after] : nullptr;
   }
   /// Notified when a command of the unit has been dispatched.
   [[nodiscard]] const sc_core::sc_event& dispatched(hw::Unit unit) const noexcept {

@@ -51,9 +51,10 @@ class ExecutionUnit : public sc_core::sc_module, public Watched {
 
   [[nodiscard]] CommandProcessor& processor() { return processor_; }
   [[nodiscard]] const CommandProcessor& processor() const { return processor_; }
-  /// The command that starts next, if it has been dispatched; else null.
-  [[nodiscard]] Entry* upcoming() const {
-    return waiting_ != nullptr ? waiting_ : processor_.front(unit_);
+  /// The command that starts next, or `after` it, if it has been dispatched; else null.
+  [[nodiscard]] Entry* upcoming(std::size_t after = 0) const {
+    if (waiting_ == nullptr) return processor_.waiting(unit_, after);
+    return after == 0 ? waiting_ : processor_.waiting(unit_, after - 1);
   }
   [[nodiscard]] hw::BlockAccount& account() { return account_; }
   /// What the current command does; execute() adds to it whatever it counts. Bytes on the bus are

@@ -26,7 +26,8 @@ struct LocalMemory {
         scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
-        statistics(machine.postop.row_statistics, 0) {}
+        statistics(machine.postop.row_statistics, 0),
+        array(machine) {}
 
   [[nodiscard]] std::int32_t* accumulators() noexcept {
     return reinterpret_cast<std::int32_t*>(accumulator.data());

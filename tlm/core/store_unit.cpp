@@ -51,10 +51,8 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
       piece_bytes_.at(moves), hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay());
   Flow flow{cycle(), cycles, {}, cycle()};
   flow.has_operands = hw::tensor_operands(chain) != 0;
-  // Serial units work meanwhile.
-  const std::uint64_t late = std::max(set_up_cycles(entry, chain), cycles.lead) - cycles.lead;
-  flow.cycles.fill += late;
-  flow.rows = {cycles, flow.started + flow.cycles.fill, late};
+  flow.rows = {cycles, flow.started, set_up_cycles(entry, chain)};
+  flow.cycles.fill = flow.rows.done() - flow.started;
   flow.chain = &chain;
   flow.block = hw::transposes(chain) ? lanes_ : kRowsAtOnce;
   flow.result = &result;
@@ -248,13 +246,13 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
 void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
   if (flow.released) return;
   const std::uint64_t last = flow.result->m - 1;
-  std::uint64_t end = flow.rows.done() + (last - row) * flow.cycles.per_row;
+  std::uint64_t end = 0;
   if (flow.has_operands) {
     if (operands_known_ <= last) return;
-    end = std::max(end, operands_at_[last] + flow.cycles.after_operands);
+    end = operands_at_[last] + flow.cycles.after_operands;
   }
-  const std::uint64_t read = end - std::min(end, flow.cycles.drain);
-  if (row != last && read > flow.rows.done()) return;
+  const std::optional<std::uint64_t> read = flow.rows.sums_read(last - row, end);
+  if (!read) return;
   flow.released = true;
   // What is left of them may be written over before this process comes to it.
   std::uint64_t row_done = flow.rows.done() + (flow.computed - row - 1) * flow.cycles.per_row;
@@ -263,7 +261,7 @@ void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
     compute(flow, flow.computed + rows, row_done);
     row_done += rows * flow.cycles.per_row;
   }
-  processor().release_at(*flow.entry, std::max(cycle(), read));
+  processor().release_at(*flow.entry, std::max(cycle(), *read));
 }
 
 // Loads have the banks first: what they write by then has to be known.

@@ -65,8 +65,7 @@ std::uint64_t model(const Case& of, const std::vector<std::uint64_t>& there) {
   const StoreSetUp::Command command = set_up_command(of.chain, of.n, of.lanes, of.word, 0, 0, 0);
   const std::uint64_t set_up =
       1 + std::max(command.stages * kMicrocodeWords, command.parameter_words);
-  const std::uint64_t late = std::max(set_up, cycles.lead) - cycles.lead;
-  RowClock rows(cycles, kStarted + cycles.fill + late, late);
+  RowClock rows(cycles, kStarted, set_up);
   const std::uint64_t words = ceil_div(of.n, of.lanes) + cycles.pieces;
   for (std::uint64_t row = 0; row < of.m; ++row) {
     if (tensor_operands(of.chain) != 0) {

@@ -38,20 +38,27 @@ inline BankService banks_of(const ReadsCase& test, std::uint64_t shift = 0) {
   return banks;
 }
 
-/// Tiles of whole words, anywhere.
+/// Of any size, anywhere.
 inline cmd::Matmul random_product(std::mt19937_64& random, const Machine& machine) {
   const Machine::Array& array = machine.array;
+  const bool whole = random() % 2 == 0;
+  const auto size = [&](std::uint32_t of_tile) {
+    return static_cast<std::uint32_t>(whole ? of_tile * (1 + random() % 3)
+                                            : 1 + random() % (of_tile * 3));
+  };
   cmd::Matmul matmul;
   matmul.m = static_cast<std::uint32_t>(1 + random() % 40);
-  matmul.n = static_cast<std::uint32_t>(array.cols * (1 + random() % 3));
-  matmul.k = static_cast<std::uint32_t>(array.rows * (1 + random() % 3));
-  const auto place = [&](LocalTile& tile, std::uint64_t rows, std::uint64_t bytes) {
-    tile.pitch = static_cast<std::uint32_t>(bytes + random() % 3 * array.rows);
-    const std::uint64_t room = std::uint64_t{machine.scratchpad.kib} * 1024 - rows * tile.pitch;
+  matmul.n = size(array.cols);
+  matmul.k = size(array.rows);
+  matmul.b_transposed = random() % 3 == 0;
+  const auto place = [&](LocalTile& tile, const StoredShape& shape) {
+    tile.pitch = static_cast<std::uint32_t>(shape.cols + random() % 3 * array.rows);
+    const std::uint64_t room =
+        std::uint64_t{machine.scratchpad.kib} * 1024 - std::uint64_t{shape.rows} * tile.pitch;
     tile.address = static_cast<std::uint32_t>(random() % room);
   };
-  place(matmul.a, matmul.m, matmul.k);
-  place(matmul.b, matmul.k, matmul.n);
+  place(matmul.a, a_shape(matmul));
+  place(matmul.b, b_shape(matmul));
   return matmul;
 }
 
@@ -59,7 +66,7 @@ inline ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
   ReadsCase test;
   Machine& machine = test.machine;
   machine.array.rows = 4U << random() % 2;
-  machine.array.cols = machine.array.rows;
+  machine.array.cols = 4U << random() % 2;
   machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
   machine.scratchpad.kib = 16;
   machine.scratchpad.banks = 1U << random() % 3;
@@ -82,32 +89,21 @@ inline ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
 /// row. Its first read is in the cycle after the start, so that all else is a cycle later, too.
 inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands) {
   BankService banks = banks_of(test, 1);
-  const std::uint64_t rows = test.machine.array.rows, cols = test.machine.array.cols;
+  const std::uint64_t bank = test.machine.scratchpad.bank_bytes();
+  // At the end of the memory there is no word after it.
+  const auto access = [&](std::uint64_t address) {
+    BankAccess of = bank_access(address, scratchpad_word_bytes(test.machine), bank);
+    of.crosses = of.crosses && of.bank + 1 != test.machine.scratchpad.banks;
+    return of;
+  };
   return fold_times(
       test.machine.array, commands,
       [&](std::uint64_t cycle, std::optional<std::uint64_t> a, std::optional<std::uint64_t> b) {
         BankStep step;
-        if (a) step.first = bank_access(*a, rows, test.machine.scratchpad.bank_bytes());
-        if (b) step.second = bank_access(*b, cols, test.machine.scratchpad.bank_bytes());
+        if (a) step.first = access(*a);
+        if (b) step.second = access(*b);
         return banks.serve(cycle, step).end;
       });
-}
-
-/// Cycles of the last fold in which no row of A is read.
-inline std::uint64_t tail(const Machine::Array& array, std::uint64_t m) {
-  const std::uint64_t rows = array.rows;
-  if (array.overlap == ArrayOverlap::kFull) return rows - std::min(rows, m);
-  return rows + array.cols - 2;
-}
-
-/// Products with B stored transposed, and some without.
-inline void transpose_some(std::mt19937_64& random, ReadsCase& test) {
-  for (cmd::Matmul& matmul : test.matmuls) {
-    matmul.b_transposed = random() % 3 != 0;
-    if (!matmul.b_transposed) continue;
-    const StoredShape b = b_shape(matmul);
-    matmul.b = {static_cast<std::uint32_t>(random() % 4096), b.cols};
-  }
 }
 
 }  // namespace systole::hw

@@ -173,7 +173,7 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
   std::uint64_t next_issue = 0;
   // What set_up_alone() says is what the lead does not hide of it.
   const std::uint64_t late = test::set_up_alone(machine, chain, kCols);
-  hw::RowClock clock(cycles, cycles.fill + late, late);
+  hw::RowClock clock(cycles, 0, cycles.lead + late);
   for (std::uint32_t row = 0; row < rows; ++row) {
     const std::uint64_t used = row / block * block;  // before the half that it is in
     const std::uint64_t issued =
