@@ -1,6 +1,7 @@
 #include "mapper/choose/plan_replay.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -75,6 +76,10 @@ struct LeastTime {
 /// The part of an equal pipeline's time that one of a draft takes at least: those between other
 /// pipelines differ by what they wait for.
 constexpr double kAlike = 0.9;
+/// The same of the rest of a pipeline that goes on at its pace so far.
+constexpr double kPace = 0.95;
+/// A draft looks after so many commands of a pipeline whether it will be late.
+constexpr std::size_t kBetweenLooks = 512;
 
 /// Numbers for things: equal ones for equal things.
 template <typename Thing>
@@ -111,11 +116,14 @@ class PlanReplayer {
       if (group.is_tiled())
         tiled_.back().groups = groups_of(pipeline, graph, machine, groups, placement);
     }
-    least_left_.resize(pipelines.size());
+    least_left_.resize(pipelines.size() + 1);
+    products_.resize(pipelines.size());
     LeastTime least;
     for (std::size_t i = pipelines.size(); i-- > 0;) {
+      const double after = least.array;
       for (const TiledGroup& next : tiled_[i].groups) least.add(next.problem, machine);
       least_left_[i] = least.cycles();
+      products_[i] = least.array - after;
     }
     result_.least = least.cycles();
   }
@@ -125,23 +133,23 @@ class PlanReplayer {
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
       const bool drafts = repeats == Repeats::kDraft;
-      const std::uint64_t left = drafts ? alike_left(i) : 0;
-      const double alike = kAlike * static_cast<double>(left);
       // What is left is dispatched later.
-      if (replay_.dispatch() + skipped_ +
-              std::max(least_left_[i], static_cast<std::uint64_t>(alike)) >
-          limit) {
+      const std::uint64_t left = drafts ? left_from(i) : least_left_[i];
+      if (replay_.dispatch() + skipped_ + left > limit) {
         result_.given_up = true;
         return std::move(result_);
       }
       if (drafts && all_taken(i)) {
-        result_.cycles = replay_.finish() + left;
+        result_.cycles = replay_.finish() + alike_left(i);
         return std::move(result_);
       }
       const auto repeat = repeats != Repeats::kReplayed ? finder.next() : std::nullopt;
       if (!repeat) {
         const std::uint64_t before = replay_.dispatch();
-        replay(i);
+        if (!replay(i, drafts ? limit : kNoLimit)) {
+          result_.given_up = true;
+          return std::move(result_);
+        }
         taken_[shapes_[i]] = replay_.dispatch() - before;
         finder.add(choice_.last(), replay_.dispatch() + skipped_);
         ++i;
@@ -194,6 +202,7 @@ class PlanReplayer {
   }
 
  private:
+  static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
   static constexpr std::size_t kAtOnce = 64;  ///< commands, between looks at the limit
 
   /// An operator's end: that of an operator of the replay, or of a group before, and so many cycles
@@ -260,12 +269,24 @@ class PlanReplayer {
     for (std::size_t i = first; i < shapes_.size(); ++i) sum += taken_[shapes_[i]];
     return sum;
   }
+  /// Cycles that pipelines from `first` on take at least: equal ones nearly as long as each other,
+  /// all of them what their products do. `more`, if not 0: of those like the one before.
+  [[nodiscard]] std::uint64_t left_from(std::size_t first, double more = 0) const {
+    double sum = 0;
+    for (std::size_t i = first; i < shapes_.size(); ++i) {
+      auto taken = static_cast<double>(taken_[shapes_[i]]);
+      if (more != 0 && shapes_[i] == shapes_[first - 1]) taken = more;
+      sum += std::max(products_[i], kAlike * taken);
+    }
+    return std::max(least_left_[first], static_cast<std::uint64_t>(sum));
+  }
   [[nodiscard]] bool all_taken(std::size_t first) const {
     return std::all_of(shapes_.begin() + static_cast<std::ptrdiff_t>(first), shapes_.end(),
                        [&](std::size_t shape) { return taken_[shape] != 0; });
   }
 
-  void replay(std::size_t index) {
+  /// Returns whether it may all be dispatched before `limit`.
+  bool replay(std::size_t index, std::uint64_t limit) {
     const Pipeline& pipeline = pipelines_[index];
     const Group& group = groups_[pipeline.first];
     program_.commands.clear();
@@ -283,11 +304,34 @@ class PlanReplayer {
       for (const TiledGroup& one : tiled.groups) result_.tilings.push_back(one.tiling);
       emitter_.emit(pipeline, tiled.groups);
     }
-    replay_.run(program_, 0, program_.commands.size());
+    if (!replay_commands(index, limit)) return false;
     for (std::size_t g = pipeline.first; g < pipeline.end(); ++g) {
       ends_[g] = {first_op + g - pipeline.first, SIZE_MAX, skipped_};
     }
     ++result_.replayed;
+    return true;
+  }
+
+  bool replay_commands(std::size_t index, std::uint64_t limit) {
+    const std::size_t count = program_.commands.size();
+    const std::uint64_t begun = replay_.dispatch();
+    std::uint64_t first_end = begun;
+    for (std::size_t first = 0; first < count;) {
+      const std::size_t end = limit == kNoLimit ? count : std::min(first + kBetweenLooks, count);
+      replay_.run(program_, first, end);
+      if (first == 0) first_end = replay_.dispatch();
+      if (first != 0 && end != count) {
+        // The first commands wait for what comes in at first.
+        const double pace = static_cast<double>(replay_.dispatch() - first_end) /
+                            static_cast<double>(end - kBetweenLooks);
+        const double rest = kPace * pace * static_cast<double>(count - end);
+        const auto taken = static_cast<double>(replay_.dispatch() - begun) + rest;
+        const std::uint64_t left = left_from(index + 1, taken) + static_cast<std::uint64_t>(rest);
+        if (replay_.dispatch() + skipped_ + left > limit) return false;
+      }
+      first = end;
+    }
+    return true;
   }
 
   [[nodiscard]] bool is_fixed(std::size_t group) const {
@@ -338,6 +382,7 @@ class PlanReplayer {
   Replay replay_;
   std::vector<TiledPipeline> tiled_;       ///< by pipeline
   std::vector<std::uint64_t> least_left_;  ///< by pipeline: cycles of it and those after it
+  std::vector<double> products_;           ///< by pipeline: cycles of its products alone
   std::vector<std::size_t> shapes_;        ///< by pipeline: a number, equal for equal shapes
   std::vector<std::uint64_t> taken_;       ///< by shape: cycles of the last one replayed, 0: none
   std::vector<End> ends_;                  ///< by group
