@@ -359,7 +359,7 @@ void PlanSearch::search_again() {
   choice_.search_all(true);
   const double worth = plans_.empty() ? 0 : effort_.worth_searching * plans_.front().value;
   for (const Plan& plan : drafts_first_ ? best_ways(effort_.refined) : std::vector<Plan>()) {
-    if (plan.value > worth) continue;
+    if (plan.value > worth || is_plan_at_bound(plan)) continue;
     PlanReplay again = replay(plan, Repeats::kTakenOver, limit_);
     const bool is_same = std::equal(again.tilings.begin(), again.tilings.end(),
                                     plan.expected.tilings.begin(), same_tiles);
