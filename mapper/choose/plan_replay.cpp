@@ -75,9 +75,9 @@ struct LeastTime {
 
 /// The part of an equal pipeline's time that one of a draft takes at least: those between other
 /// pipelines differ by what they wait for.
-constexpr double kAlike = 0.9;
+constexpr double kAlike = 0.8;
 /// The same of the rest of a pipeline that goes on at its pace so far.
-constexpr double kPace = 0.95;
+constexpr double kPace = 0.9;
 /// A draft looks after so many commands of a pipeline whether it will be late.
 constexpr std::size_t kBetweenLooks = 512;
 
