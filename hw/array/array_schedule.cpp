@@ -33,7 +33,7 @@ ArraySchedule::ArraySchedule(const Machine::Array& array, std::uint64_t m, std::
       break;
   }
   const bool ahead = preloaded && !alone_;
-  first_ = weight_stationary_ && !ahead ? rows_ : static_cast<std::int64_t>(exposed);
+  first_ = (weight_stationary_ && !ahead ? rows_ : 0) + static_cast<std::int64_t>(exposed);
   result_delay_ = static_cast<std::int64_t>(weight_stationary_ ? skew + 1 : streamed + skew + 1);
 }
 

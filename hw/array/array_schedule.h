@@ -18,7 +18,8 @@ enum class ArrayTiles : std::uint8_t { kNone, kRows, kColumns, kDepth };
 class ArraySchedule {
  public:
   /// Cycle 0 is that in which the command begins. `preloaded`: the first fold's weights came in
-  /// after the command before, but for the last `exposed` cycles.
+  /// after the command before. `exposed`: cycles that its first row waits beyond that, for the last
+  /// of these weights or for sums of the command before.
   ArraySchedule(const Machine::Array& array, std::uint64_t m, std::uint64_t n, std::uint64_t k,
                 bool preloaded, std::uint64_t exposed);
 
