@@ -19,7 +19,7 @@ FoldSteps::FoldSteps(const Machine& machine)
 void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   Matmul& next = matmuls_[added_++ % kMostMatmuls];
   next.command = matmul;
-  next.start = std::max(ready, at_);
+  next.start = ready;
   const Int4Operands int4 = int4_of(matmul);
   const std::uint64_t macs = int4.macs();
   next.steps = array_steps<std::uint64_t>(matmul.k, int4);
