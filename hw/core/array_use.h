@@ -18,6 +18,10 @@ class ArrayUse {
   struct Words {
     std::uint64_t first_bank = 0, last_bank = 0;
     std::uint64_t count = 0;
+
+    [[nodiscard]] bool meets(const Words& other) const {
+      return first_bank <= other.last_bank && other.first_bank <= last_bank;
+    }
   };
   /// In the cycles [begin, end), later than all so far, of both operands in each `period` cycles,
   /// from its first cycle on.

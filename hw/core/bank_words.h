@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
@@ -95,9 +96,11 @@ inline constexpr std::uint64_t kBankWriteCycles = 1;
   const std::uint64_t needed = std::max(beside, hidden);
   return std::max(fill + hidden, needed) - needed;
 }
-/// Cycles of a command whose folds are those of array_cycles(), with its transposer.
-[[nodiscard]] inline ArrayCycles with_transposer(ArrayCycles cycles, const Machine::Array& array,
-                                                 const cmd::Matmul& matmul, bool preloaded) {
+/// array_cycles() of a command, with its transposer.
+[[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
+                                               const cmd::Matmul& matmul, bool preloaded) {
+  ArrayCycles cycles =
+      array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, int4_of(matmul)), preloaded);
   const std::uint64_t fill = transposer_cycles(array, matmul);
   if (fill == 0 || cycles.folds == 0) return cycles;
   // The last fold does not wait for those of the next command, which counts them.
@@ -109,14 +112,6 @@ inline constexpr std::uint64_t kBankWriteCycles = 1;
   cycles.latency += more;
   return cycles;
 }
-
-/// array_cycles() and array_reads() of a command.
-[[nodiscard]] inline ArrayCycles matmul_cycles(const Machine::Array& array,
-                                               const cmd::Matmul& matmul, bool preloaded) {
-  return with_transposer(
-      array_cycles(array, matmul.m, matmul.n, array_steps(matmul.k, int4_of(matmul)), preloaded),
-      array, matmul, preloaded);
-}
 /// Cycles of a command among others like it, which hide its first weights as it hides theirs.
 [[nodiscard]] inline std::uint64_t steady_matmul_cycles(const Machine::Array& array,
                                                         const cmd::Matmul& matmul) {
@@ -126,6 +121,28 @@ inline constexpr std::uint64_t kBankWriteCycles = 1;
 [[nodiscard]] inline ArrayReads matmul_reads(const Machine::Array& array,
                                              const cmd::Matmul& matmul) {
   return array_reads(array, matmul.m, matmul.n, matmul.k, int4_of(matmul));
+}
+
+/// Steps of k of a matmul, and words of each operand in one.
+struct StepWords {
+  std::uint64_t steps = 0;
+  std::uint8_t a = 1, b = 1;
+};
+[[nodiscard]] inline StepWords step_words(const cmd::Matmul& matmul) {
+  const Int4Operands int4 = int4_of(matmul);
+  const auto words = [macs = int4.macs()](bool is_int4) {
+    return static_cast<std::uint8_t>(is_int4 ? macs / 2 : macs);
+  };
+  return {array_steps<std::uint64_t>(matmul.k, int4), words(int4.a), words(int4.b)};
+}
+/// The first and the last bank of a tile of which `beyond` bytes are read behind its last one.
+[[nodiscard]] inline std::pair<std::uint64_t, std::uint64_t> banks_of_tile(
+    const Machine::Sram& sram, const LocalTile& tile, const StoredShape& shape,
+    std::uint64_t beyond) {
+  const std::uint64_t last =
+      tile.address + (shape.rows - 1) * std::uint64_t{tile.pitch} + shape.cols - 1;
+  return {tile.address / sram.bank_bytes(),
+          std::min<std::uint64_t>((last + beyond) / sram.bank_bytes(), sram.banks - 1)};
 }
 
 /// Words that a matmul of `folds` folds reads and writes at the accumulator. Results of a fold

@@ -1,47 +1,37 @@
 #include "hw/core/fold_steps.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/round.h"
-#include "hw/core/bank_words.h"
 
 namespace systole::hw {
 
 FoldSteps::FoldSteps(const Machine& machine)
     : array_(machine.array),
-      banks_(machine.scratchpad.banks),
-      bank_bytes_(machine.scratchpad.bank_bytes()),
+      scratchpad_(machine.scratchpad),
+      bank_bytes_(scratchpad_.bank_bytes()),
       word_bytes_(scratchpad_word_bytes(machine)),
-      ports_(machine.scratchpad.ports),
       skew_(std::uint64_t{array_.rows} + array_.cols - 2) {}
 
 void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   Matmul& next = matmuls_[added_++ % kMostMatmuls];
   next.command = matmul;
   next.start = ready;
-  const Int4Operands int4 = int4_of(matmul);
-  const std::uint64_t macs = int4.macs();
-  next.steps = array_steps<std::uint64_t>(matmul.k, int4);
-  next.a_words = static_cast<std::uint8_t>(int4.a ? macs / 2 : macs);
-  next.b_words = static_cast<std::uint8_t>(int4.b ? macs / 2 : macs);
-  next.depths = ceil_div(next.steps, array_.rows);
+  next.words = step_words(matmul);
+  next.depths = ceil_div(next.words.steps, array_.rows);
   next.columns = ceil_div(matmul.n, array_.cols);
-  const auto banks_of = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
-    const std::uint64_t last =
-        tile.address + (shape.rows - 1) * std::uint64_t{tile.pitch} + shape.cols - 1;
-    // The last word may reach further than what is wanted of it.
-    return ArrayUse::Words{tile.address / bank_bytes_,
-                           std::min((last + word_bytes_) / bank_bytes_, banks_ - 1), words};
+  // The last word may reach further than what is wanted of it.
+  const auto of_fold = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
+    const auto [first, last] = banks_of_tile(scratchpad_, tile, shape, word_bytes_);
+    return ArrayUse::Words{first, last, words};
   };
   const std::uint64_t b_rows = matmul.b_transposed
                                    ? std::min<std::uint64_t>(array_.cols, matmul.n)
-                                   : std::min<std::uint64_t>(array_.rows, next.steps);
-  next.a_of_fold = banks_of(matmul.a, a_shape(matmul), std::uint64_t{matmul.m} * next.a_words);
-  next.b_of_fold = banks_of(matmul.b, b_shape(matmul), b_rows * next.b_words);
-  next.is_plain = (next.a_of_fold.last_bank < next.b_of_fold.first_bank ||
-                   next.b_of_fold.last_bank < next.a_of_fold.first_bank) &&
-                  std::max(next.a_words, next.b_words) <= ports_;
+                                   : std::min<std::uint64_t>(array_.rows, next.words.steps);
+  next.a_of_fold = of_fold(matmul.a, a_shape(matmul), std::uint64_t{matmul.m} * next.words.a);
+  next.b_of_fold = of_fold(matmul.b, b_shape(matmul), b_rows * next.words.b);
+  next.is_plain = !next.a_of_fold.meets(next.b_of_fold) &&
+                  std::max(next.words.a, next.words.b) <= scratchpad_.ports;
 }
 
 void FoldSteps::idle_until(std::uint64_t at) {
@@ -109,7 +99,7 @@ void FoldSteps::limit(Run& run, std::uint64_t steps, std::optional<BankAccess>& 
   const std::uint64_t begin = bank * bank_bytes_, end = begin + bank_bytes_;
   const std::uint64_t last = address + word_bytes_ * words;
   // At the end of the memory there is no word after it.
-  const bool crosses = last > end && bank + 1 != banks_;
+  const bool crosses = last > end && bank + 1 != scratchpad_.banks;
   access = BankAccess{static_cast<std::uint32_t>(bank), crosses};
   // Of two words that are in two banks each has one.
   times = crosses ? std::uint8_t{1} : words;
@@ -124,30 +114,30 @@ void FoldSteps::find_reads(Run& run) const {
     const Matmul& of = matmul(rows_.matmul);
     const LocalTile& a = of.command.a;
     limit(run, of.command.m - rows_.row, run.step.first, run.step.first_times,
-          a.address + rows_.row * a.pitch + rows_.depth * array_.rows * of.a_words, a.pitch, false,
-          of.a_words);
+          a.address + rows_.row * a.pitch + rows_.depth * array_.rows * of.words.a, a.pitch, false,
+          of.words.a);
   }
   if (run.column) {
     const Matmul& of = matmul(columns_.matmul);
     const LocalTile& b = of.command.b;
     const std::uint64_t row = columns_.column * array_.cols + columns_.row;
     limit(run, width(columns_) - columns_.row, run.step.second, run.step.second_times,
-          b.address + row * b.pitch + columns_.depth * array_.rows * of.b_words, b.pitch, false,
-          of.b_words);
+          b.address + row * b.pitch + columns_.depth * array_.rows * of.words.b, b.pitch, false,
+          of.words.b);
   } else if (run.weights && !is_transposed(weights_)) {
     const Matmul& of = matmul(weights_.matmul);
     const LocalTile& b = of.command.b;
     const std::uint64_t depth = weights_.depth * array_.rows;
     const std::uint64_t zeros =
-        array_.rows - std::min<std::uint64_t>(array_.rows, of.steps - depth);
+        array_.rows - std::min<std::uint64_t>(array_.rows, of.words.steps - depth);
     if (weights_.row < zeros) {
       run.count = std::min(run.count, zeros - weights_.row);
       return;
     }
-    const std::uint64_t row = (depth + array_.rows - 1 - weights_.row) * of.b_words;
+    const std::uint64_t row = (depth + array_.rows - 1 - weights_.row) * of.words.b;
     limit(run, array_.rows - weights_.row, run.step.second, run.step.second_times,
           b.address + row * b.pitch + weights_.column * array_.cols,
-          std::uint64_t{b.pitch} * of.b_words, true, of.b_words);
+          std::uint64_t{b.pitch} * of.words.b, true, of.words.b);
   }
 }
 
@@ -266,7 +256,7 @@ void FoldSteps::advance(const BankService& banks, std::uint64_t until, bool stop
     const std::uint64_t count = open_ ? 1 : run.count;
     const std::uint64_t end = open_ ? until : std::min(run.until, until);
     const BankService::Passed passed = banks.pass(at_, run.step, count, end);
-    if (passed.steps != 0) use.add(at_, passed, run.step, ports_ == 1);
+    if (passed.steps != 0) use.add(at_, passed, run.step, scratchpad_.ports == 1);
     held_ += passed.end - at_ - passed.steps;
     at_ = passed.end;
     if (passed.steps != 0) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "hw/core/array_use.h"
+#include "hw/core/bank_words.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
@@ -24,7 +25,6 @@ namespace systole::hw {
 /// Int4 operands take two words a step where hw/array/array.h says so.
 class FoldSteps {
  public:
-  FoldSteps() = default;
   explicit FoldSteps(const Machine& machine);
 
   /// A matmul after those that were added, which nothing hinders from cycle `ready` on. There is
@@ -70,9 +70,8 @@ class FoldSteps {
 
   struct Matmul {
     cmd::Matmul command;
-    std::uint64_t start = 0;                ///< its first step is in this cycle at the earliest
-    std::uint64_t steps = 0;                ///< of k
-    std::uint8_t a_words = 1, b_words = 1;  ///< of a step
+    std::uint64_t start = 0;  ///< its first step is in this cycle at the earliest
+    StepWords words;
     std::uint64_t depths = 1, columns = 1;  ///< tiles of k, of columns
     ArrayUse::Words a_of_fold, b_of_fold;
     bool is_plain = false;  ///< its operands are never in each other's way
@@ -127,8 +126,8 @@ class FoldSteps {
   bool skip(const BankService& banks, std::uint64_t until, ArrayUse& use);
 
   Machine::Array array_;
-  std::uint64_t banks_ = 1, bank_bytes_ = 1, word_bytes_ = 1;
-  std::uint32_t ports_ = 1;
+  Machine::Sram scratchpad_;
+  std::uint64_t bank_bytes_ = 1, word_bytes_ = 1;
   std::uint64_t skew_ = 0;
   std::array<Matmul, kMostMatmuls> matmuls_;
   std::size_t first_ = 0, added_ = 0;

@@ -36,35 +36,34 @@ void for_each_bank_of(const RowsOfTile& tile, std::uint64_t bank_bytes, Visit vi
 class OperandReads::Tiles {
  public:
   Tiles(const Machine::Array& array, const cmd::Matmul& matmul, std::uint64_t bank_bytes)
-      : matmul_(matmul), bank_bytes_(bank_bytes), rows_(array.rows), cols_(array.cols) {
-    const Int4Operands int4 = int4_of(matmul);
-    const std::uint64_t macs = int4.macs();
-    steps_ = array_steps<std::uint64_t>(matmul.k, int4);
-    a_times_ = static_cast<std::uint8_t>(int4.a ? macs / 2 : macs);
-    b_times_ = static_cast<std::uint8_t>(int4.b ? macs / 2 : macs);
-    b_bytes_ = stored_bytes<std::uint64_t>(matmul.k, int4.b);
+      : matmul_(matmul),
+        bank_bytes_(bank_bytes),
+        rows_(array.rows),
+        cols_(array.cols),
+        words_(step_words(matmul)) {
+    b_bytes_ = stored_bytes<std::uint64_t>(matmul.k, int4_of(matmul).b);
     inner_ = ceil_div(matmul.m, rows_);
   }
 
-  [[nodiscard]] std::uint32_t times() const { return std::max(a_times_, b_times_); }
+  [[nodiscard]] std::uint32_t times() const { return std::max(words_.a, words_.b); }
   /// Words of a whole fold.
-  [[nodiscard]] std::uint64_t a_words() const { return steps_ * a_times_; }
-  [[nodiscard]] std::uint64_t b_words() const { return steps_ * b_times_; }
+  [[nodiscard]] std::uint64_t a_words() const { return words_.steps * words_.a; }
+  [[nodiscard]] std::uint64_t b_words() const { return words_.steps * words_.b; }
 
   void read_a(std::uint64_t fold, std::vector<Reads>& reads) const {
     const std::uint64_t row = fold % inner_ * rows_;
     sweep({matmul_.a.address + row * matmul_.a.pitch, matmul_.a.pitch,
            std::min<std::uint64_t>(rows_, matmul_.m - row)},
-          a_times_, reads);
+          words_.a, reads);
   }
   void read_b(std::uint64_t fold, std::vector<Reads>& reads) const {
     const std::uint64_t column = fold / inner_ * cols_;
     const std::uint64_t columns = std::min<std::uint64_t>(cols_, matmul_.n - column);
     const std::uint64_t pitch = matmul_.b.pitch;
     if (matmul_.b_transposed) {
-      return sweep({matmul_.b.address + column * pitch, pitch, columns}, b_times_, reads);
+      return sweep({matmul_.b.address + column * pitch, pitch, columns}, words_.b, reads);
     }
-    sweep({matmul_.b.address + column, pitch, b_bytes_}, b_times_, reads);
+    sweep({matmul_.b.address + column, pitch, b_bytes_}, words_.b, reads);
   }
 
  private:
@@ -75,7 +74,7 @@ class OperandReads::Tiles {
     std::uint64_t rows_before = 0, steps_before = 0;
     for_each_bank_of(tile, bank_bytes_, [&](std::uint64_t rows, std::uint32_t bank) {
       rows_before += rows;
-      const std::uint64_t until = steps_ * rows_before / tile.rows;
+      const std::uint64_t until = words_.steps * rows_before / tile.rows;
       if (until != steps_before) {
         reads.push_back({until - steps_before, BankAccess{bank, false}, times});
       }
@@ -85,36 +84,30 @@ class OperandReads::Tiles {
 
   const cmd::Matmul& matmul_;
   std::uint64_t bank_bytes_, rows_, cols_;
-  std::uint64_t steps_ = 0;                 ///< of k
-  std::uint64_t b_bytes_ = 0;               ///< of k
-  std::uint8_t a_times_ = 1, b_times_ = 1;  ///< words of a step
-  std::uint64_t inner_ = 1;                 ///< tiles of rows
+  StepWords words_;
+  std::uint64_t b_bytes_ = 0;  ///< of k
+  std::uint64_t inner_ = 1;    ///< tiles of rows
 };
 
-OperandReads::OperandReads(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at)
-    : array_(machine.array),
-      bank_bytes_(machine.scratchpad.bank_bytes()),
-      ports_(machine.scratchpad.ports),
+OperandReads::OperandReads(const Machine::Array& array, const Machine::Sram& scratchpad,
+                           const cmd::Matmul& matmul, std::uint64_t at)
+    : array_(array),
+      bank_bytes_(scratchpad.bank_bytes()),
+      ports_(scratchpad.ports),
       matmul_(matmul),
       at_(at),
-      left_(matmul_cycles(array_, matmul, false).interval) {
-  const ArraySchedule schedule(array_, matmul.m, matmul.n,
-                               array_steps<std::uint64_t>(matmul.k, int4_of(matmul)), false, 0);
+      left_(matmul_cycles(array, matmul, false).interval) {
+  const ArraySchedule schedule(array, matmul.m, matmul.n, step_words(matmul).steps, false, 0);
   folds_ = schedule.folds();
   interval_ = schedule.interval();
-  const std::uint64_t banks = machine.scratchpad.banks;
-  const auto banks_of = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
-    const std::uint64_t last =
-        tile.address + (shape.rows - 1) * std::uint64_t{tile.pitch} + shape.cols - 1;
-    return ArrayUse::Words{tile.address / bank_bytes_, std::min(last / bank_bytes_, banks - 1),
-                           words};
+  const auto of_fold = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
+    const auto [first, last] = banks_of_tile(scratchpad, tile, shape, 0);
+    return ArrayUse::Words{first, last, words};
   };
-  const Tiles tiles(array_, matmul_, bank_bytes_);
-  a_of_fold_ = banks_of(matmul.a, a_shape(matmul), tiles.a_words());
-  b_of_fold_ = banks_of(matmul.b, b_shape(matmul), tiles.b_words());
-  is_plain_ = (a_of_fold_.last_bank < b_of_fold_.first_bank ||
-               b_of_fold_.last_bank < a_of_fold_.first_bank) &&
-              tiles.times() <= ports_;
+  const Tiles tiles(array, matmul_, bank_bytes_);
+  a_of_fold_ = of_fold(matmul.a, a_shape(matmul), tiles.a_words());
+  b_of_fold_ = of_fold(matmul.b, b_shape(matmul), tiles.b_words());
+  is_plain_ = !a_of_fold_.meets(b_of_fold_) && tiles.times() <= ports_;
 }
 
 void OperandReads::merge(const std::vector<Reads>& a, const std::vector<Reads>& b,

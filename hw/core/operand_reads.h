@@ -25,7 +25,8 @@ class OperandReads {
   OperandReads() = default;
   /// A matmul that begins in cycle `at`, all of it. Without conflicts it takes
   /// `matmul_cycles(..., false).interval` cycles.
-  OperandReads(const Machine& machine, const cmd::Matmul& matmul, std::uint64_t at);
+  OperandReads(const Machine::Array& array, const Machine::Sram& scratchpad,
+               const cmd::Matmul& matmul, std::uint64_t at);
 
   /// Goes on until all is read, or as far as is known if others' uses of the banks before cycle
   /// `until` are. Returns the cycle in which all will have been read if nobody uses them after it.

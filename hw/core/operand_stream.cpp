@@ -7,7 +7,8 @@
 namespace systole::hw {
 
 OperandStream::OperandStream(const Machine& machine)
-    : machine_(machine),
+    : array_(machine.array),
+      scratchpad_(machine.scratchpad),
       stationary_weights_(machine.array.dataflow == Dataflow::kWeightStationary),
       overlaps_(machine.array.overlap != ArrayOverlap::kNone && stationary_weights_),
       steps_(machine),
@@ -19,16 +20,15 @@ void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint
   runs_ = true;
   begun_ = at;
   if (!stationary_weights_) {
-    reads_ = OperandReads(machine_, matmul, at);
+    reads_ = OperandReads(array_, scratchpad_, matmul, at);
     all_ = reads_.left();
-    const ArrayCycles cycles = matmul_cycles(machine_.array, matmul, false);
+    const ArrayCycles cycles = matmul_cycles(array_, matmul, false);
     moves_ = cycles.latency - cycles.interval;
     return;
   }
   steps_.idle_until(at);
   if (steps_.matmuls() == 0) steps_.add(matmul, ready);
-  const std::uint64_t first =
-      continues_ ? 0 : machine_.array.rows + transposer_cycles(machine_.array, matmul);
+  const std::uint64_t first = continues_ ? 0 : array_.rows + transposer_cycles(array_, matmul);
   const std::uint64_t before = steps_.before_rows();
   exposed_ = before - std::min(before, first);
   drained_ = std::min(exposed_, steps_.before_drained());

@@ -89,7 +89,8 @@ class OperandStream {
   /// Cycles before `now` in which the array has stood still.
   [[nodiscard]] std::uint64_t held(std::uint64_t now) const;
 
-  Machine machine_;
+  Machine::Array array_;
+  Machine::Sram scratchpad_;
   bool stationary_weights_ = true, overlaps_ = true;
   ArrayUse use_;
   FoldSteps steps_;

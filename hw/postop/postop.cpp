@@ -8,8 +8,6 @@
 namespace systole::hw {
 namespace {
 
-/// Passes of a row-wise stage with two statistics, each in its own interval.
-
 template <typename Predicate>
 bool any_stage(const Chain& chain, Predicate predicate) {
   return std::any_of(chain.stages.begin(), chain.stages.end(), predicate);

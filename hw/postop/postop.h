@@ -98,7 +98,7 @@ void check_chain(const Chain& chain, const ChainLimits& limits);
 /// Throws InputError.
 void check_pre_chain(const Chain& chain);
 
-/// How often a row-wise stage passes over a row at most.
+/// Passes of a row-wise stage with two statistics, each in its own interval: no stage has more.
 inline constexpr std::uint32_t kMostPasses = 3;
 
 /// Cycle contract of the post-op pipeline for a tile of rows x cols, `lanes` elements per cycle.

@@ -143,6 +143,14 @@ ResultCycles result_cycles(const ChainCycles& stages, const Chain& chain, std::u
   return cycles;
 }
 
+std::optional<std::uint64_t> sums_read(const ResultCycles& cycles, std::uint64_t done,
+                                       std::uint64_t left, std::uint64_t end) {
+  end = std::max(end, done + left * cycles.per_row);
+  const std::uint64_t read = end - std::min(end, cycles.drain);
+  if (left != 0 && read > done) return std::nullopt;
+  return read;
+}
+
 RowClock::RowClock(const ResultCycles& cycles, std::uint64_t started, std::uint64_t set_up)
     : cycles_(cycles), all_read_(started + set_up + cycles.reads) {
   const std::uint64_t late = std::max(set_up, cycles.lead) - cycles.lead;
@@ -241,10 +249,7 @@ std::optional<std::uint64_t> RowClock::sums_read(std::uint64_t left, std::uint64
     const std::uint64_t ahead = cycles_.waiting % cycles_.vectors;
     return taken_ - ahead - stalls_before_taken(ahead);
   }
-  end = std::max(end, done_ + left * cycles_.per_row);
-  const std::uint64_t read = end - std::min(end, cycles_.drain);
-  if (left != 0 && read > done_) return std::nullopt;
-  return read;
+  return hw::sums_read(cycles_, done_, left, end);
 }
 
 void RowClock::hold(std::uint64_t cycles) {

@@ -51,6 +51,12 @@ struct ResultCycles : ChainCycles {
                                          std::uint32_t lanes, std::uint64_t piece,
                                          std::uint64_t read);
 
+/// The cycle after that in which the last sums of a tile are read, by `drain` alone, if that can be
+/// told when the last one but `left` rows leaves in cycle `done`: the last one does not leave
+/// before cycle `end`.
+[[nodiscard]] std::optional<std::uint64_t> sums_read(const ResultCycles& cycles, std::uint64_t done,
+                                                     std::uint64_t left, std::uint64_t end);
+
 /// When the rows of a tile leave the store unit, one after the other. The stages are one pipeline,
 /// in which nothing moves while a result at its end is not taken: what is in it then leaves that
 /// much later, and what has not gone in yet loses no more than it had to wait. Serial units go on

@@ -422,9 +422,7 @@ void Replay::release_sums(const ReplayWork& work) {
   if (requests_) {
     read = requests_->rows.sums_read(left, end);
   } else {
-    end = whole(row_done_) + left * work.per_row;
-    read = end - std::min(end, work.result.drain);
-    if (left != 0 && *read > whole(row_done_)) return;
+    read = hw::sums_read(work.result, whole(row_done_), left, end);
   }
   if (read) release_command(queue, std::max(*read, static_cast<std::uint64_t>(queue.time)));
 }

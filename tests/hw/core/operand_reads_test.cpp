@@ -5,6 +5,7 @@
 #include <random>
 
 #include "hw/core/bank_words.h"
+#include "support/array/reads_case.h"
 
 namespace systole::hw {
 namespace {
@@ -15,25 +16,8 @@ constexpr std::uint64_t kAlways = std::uint64_t{1} << 60;
 TEST(OperandReads, TakeTheCyclesOfTheArrayWhereNothingIsInTheirWay) {
   std::mt19937_64 random(14);
   for (int i = 0; i < 2'000; ++i) {
-    Machine machine;
-    machine.array.rows = 4U << random() % 3;
-    machine.array.cols = 4U << random() % 3;
-    machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
-    machine.array.dataflow = Dataflow::kOutputStationary;
-    machine.array.split = ArraySplit::kBoth;
-    machine.scratchpad.kib = 64;
-    machine.scratchpad.banks = 2;
-    machine.scratchpad.ports = 2;
-    cmd::Matmul matmul;
-    matmul.m = static_cast<std::uint32_t>(1 + random() % 60);
-    matmul.n = static_cast<std::uint32_t>(1 + random() % 60);
-    matmul.k = static_cast<std::uint32_t>(1 + random() % 120);
-    matmul.b_transposed = random() % 2 == 0;
-    matmul.b_int4 = random() % 2 == 0;
-    matmul.a_int4 = matmul.b_int4 && random() % 2 == 0;
-    matmul.a = {0, 128};
-    matmul.b = {32 * 1024, 128};
-    OperandReads reads(machine, matmul, 7);
+    const auto [machine, matmul] = random_apart(random, Dataflow::kOutputStationary, 2);
+    OperandReads reads(machine.array, machine.scratchpad, matmul, 7);
     BankService banks(2, 2);
     // Something far away, so that no fold is passed over as a whole.
     (void)banks.serve(random() % 40, {BankAccess{0, false}, BankAccess{1, false}}, 1);
@@ -41,7 +25,7 @@ TEST(OperandReads, TakeTheCyclesOfTheArrayWhereNothingIsInTheirWay) {
     const std::uint64_t end = reads.advance(banks, kAlways);
     ASSERT_GE(end, 7 + cycles) << i;
     ASSERT_LE(end, 7 + cycles + 1) << i << ": the other's words meet a step of two words";
-    OperandReads alone(machine, matmul, 7);
+    OperandReads alone(machine.array, machine.scratchpad, matmul, 7);
     ASSERT_EQ(alone.advance(BankService(2, 2), kAlways), 7 + cycles) << i;
   }
 }
@@ -62,7 +46,7 @@ TEST(OperandReads, OfStationaryOutputsMeetOthersInBothBanks) {
   for (const std::uint32_t bank : {0U, 1U, 2U}) {
     BankService banks(4);
     (void)banks.serve(3, {BankAccess{bank, false}, std::nullopt}, 5);
-    OperandReads reads(machine, matmul, 0);
+    OperandReads reads(machine.array, machine.scratchpad, matmul, 0);
     EXPECT_EQ(reads.advance(banks, kAlways), cycles + (bank < 2 ? 5 : 0)) << bank;
   }
 }

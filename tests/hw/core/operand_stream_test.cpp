@@ -140,23 +140,7 @@ TEST(OperandStream, IsThatOfTheGates) {
 TEST(OperandStream, TakesTheCyclesOfTheArrayWhereNothingIsInItsWay) {
   std::mt19937_64 random(14);
   for (int i = 0; i < 2'000; ++i) {
-    Machine machine;
-    machine.array.rows = 4U << random() % 3;
-    machine.array.cols = 4U << random() % 3;
-    machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
-    machine.array.split = ArraySplit::kBoth;
-    machine.scratchpad.kib = 64;
-    machine.scratchpad.banks = 4;
-    machine.scratchpad.ports = 2;
-    cmd::Matmul matmul;
-    matmul.m = static_cast<std::uint32_t>(1 + random() % 60);
-    matmul.n = static_cast<std::uint32_t>(1 + random() % 60);
-    matmul.k = static_cast<std::uint32_t>(1 + random() % 120);
-    matmul.b_transposed = random() % 2 == 0;
-    matmul.b_int4 = random() % 2 == 0;
-    matmul.a_int4 = matmul.b_int4 && random() % 2 == 0;
-    matmul.a = {0, 128};
-    matmul.b = {32 * 1024, 128};
+    const auto [machine, matmul] = random_apart(random, Dataflow::kWeightStationary, 4);
     const ArrayCycles cycles = matmul_cycles(machine.array, matmul, false);
     for (const bool alone : {true, false}) {
       BankService banks(4, 2);

@@ -85,6 +85,32 @@ inline ReadsCase random_case(std::mt19937_64& random, std::size_t matmuls) {
   return test;
 }
 
+/// A product of any size, of int4 or not, whose operands are in banks of their own, of two ports.
+struct ApartCase {
+  Machine machine;
+  cmd::Matmul matmul;
+};
+inline ApartCase random_apart(std::mt19937_64& random, Dataflow dataflow, std::uint32_t banks) {
+  ApartCase test;
+  Machine& machine = test.machine;
+  machine.array.rows = 4U << random() % 3;
+  machine.array.cols = 4U << random() % 3;
+  machine.array.overlap = static_cast<ArrayOverlap>(random() % 3);
+  machine.array.dataflow = dataflow;
+  machine.array.split = ArraySplit::kBoth;
+  machine.scratchpad = {64, banks, 2};
+  cmd::Matmul& matmul = test.matmul;
+  matmul.m = static_cast<std::uint32_t>(1 + random() % 60);
+  matmul.n = static_cast<std::uint32_t>(1 + random() % 60);
+  matmul.k = static_cast<std::uint32_t>(1 + random() % 120);
+  matmul.b_transposed = random() % 2 == 0;
+  matmul.b_int4 = random() % 2 == 0;
+  matmul.a_int4 = matmul.b_int4 && random() % 2 == 0;
+  matmul.a = {0, 128};
+  matmul.b = {32 * 1024, 128};
+  return test;
+}
+
 /// The contract that the RTL of the matmul unit meets (rtl/core/systole_matmul_unit.sv), row by
 /// row. Its first read is in the cycle after the start, so that all else is a cycle later, too.
 inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands) {
