@@ -104,7 +104,8 @@ module systole_request_cutter #(
     end
   end
 
-  `SYSTOLE_ASSERT_INIT(RequestUsable_A, RequestBytes >= 16 && 2**AlignBits == RequestBytes)
+  `SYSTOLE_ASSERT_INIT(RequestUsable_A, RequestBytes >= 16 && 2**AlignBits == RequestBytes &&
+                       CountWidth >= LengthBits)
   `SYSTOLE_ASSERT(RowsUsable_A, start_valid_i |-> (rows_i != '0 && bytes_i != '0))
   `SYSTOLE_ASSERT(StartHeld_A, (start_valid_i && !start_ready_o) |=>
                   (start_valid_i && $stable(address_i) && $stable(bytes_i) && $stable(rows_i)))

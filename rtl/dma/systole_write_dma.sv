@@ -41,7 +41,8 @@ module systole_write_dma #(
   input  logic                  valid_i,
   output logic                  ready_o,
   input  logic [DataWidth-1:0]  data_i,
-  input  logic [LaneBits:0]     count_i,        // from lane 0 on, at least one
+  input  logic [LaneBits:0]     count_i,        // from lane 0 on, at least one; lanes above are 0
+                                                // unless the row ends
   input  logic                  row_end_i,
 
   output logic                  aw_valid_o,
@@ -259,6 +260,7 @@ module systole_write_dma #(
   `SYSTOLE_ASSERT(DataHeld_A, (w_valid_o && !w_ready_i) |=> (w_valid_o && $stable(w_data_o) &&
                   $stable(w_strb_o) && $stable(w_last_o)))
   `SYSTOLE_ASSERT(WordThere_A, w_valid_o |-> words_q != '0)
+  `SYSTOLE_ASSERT(LanesAboveClear_A, (valid_i && !row_end_i) |-> data_i >> {count_i, 3'b000} == '0)
   `SYSTOLE_ASSERT(CountUsable_A, valid_i |-> (count_i != '0 && 32'(count_i) <= DataBytes))
 
 endmodule

@@ -153,6 +153,26 @@ TEST_P(IGelu, MatchesTheReferenceOverItsWholeDomainWithExtremeConstants) {
   expect_whole_domain(extreme_cases());
 }
 
+// All that five bits of input and three of each constant can say.
+TEST_P(IGelu, MatchesTheReferenceForEveryInputOfAReducedWidth) {
+  std::vector<std::int32_t> words;
+  for (std::int32_t q = -16; q < 16; ++q) words.push_back(q);
+  std::size_t differ = 0;
+  for (std::int64_t b = -7; b <= 0; ++b) {
+    for (std::int64_t c = -4; c < 4; ++c) {
+      for (std::int64_t one = -4; one < 4; ++one) {
+        for (std::int32_t multiplier = -4; multiplier < 4; ++multiplier) {
+          for (std::int8_t shift = 0; shift < 8; ++shift) {
+            differ += differing(gelu_case({{b, c, one, {multiplier, shift}}, {-8, 7}}, words));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(differ, 0U);
+  EXPECT_FALSE(unit_->failed());
+}
+
 TEST_P(IGelu, MatchesTheReferenceOnRandomConstants) {
   expect_values(2000, 31, [](std::mt19937_64& random, int) {
     const Case c = random_case(random);
