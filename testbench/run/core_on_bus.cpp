@@ -30,7 +30,8 @@
 namespace systole::testbench {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CoreCommandTimes, dispatched, started, released, completed)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatesRun, commands, cycles, outputs, wall_seconds, failed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatesRun, commands, cycles, outputs, wall_seconds, failed,
+                                   wave_is_cut_short)
 
 namespace {
 
@@ -179,8 +180,9 @@ std::vector<std::uint8_t> CoreOnBus::read(const mapper::TensorPlace& place) {
 }
 
 CoreRun CoreOnBus::run(const hw::Program& program, std::uint64_t address) {
-  core_.start({program, address, machine_.dma.slots, machine_.array.overlap});
   modules_->start_core();
+  core_.start({program, address, machine_.dma.slots, machine_.array.overlap},
+              modules_->clock.cycle_from(sc_core::sc_time_stamp()));
   for (const auto& bridge : modules_->bridges) bridge->start();
   sc_core::sc_start();
   return core_.run();
@@ -217,6 +219,7 @@ GatesRun run_gates(const hw::Machine& machine, CorePorts& core, const GatesProgr
     result.outputs.push_back(gates.read(program.output));
   }
   result.failed = core.failed();
+  result.wave_is_cut_short = core.wave_is_cut_short();
   return result;
 }
 

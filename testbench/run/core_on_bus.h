@@ -55,6 +55,7 @@ struct GatesRun {
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference
   double wall_seconds = 0.0;
   bool failed = false;  ///< an assertion has fired, or a response was an error
+  bool wave_is_cut_short = false;
 };
 
 /// Throws InputError, which names --rtl core, if the gates are not those of the machine, or cannot

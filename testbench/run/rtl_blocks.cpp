@@ -125,11 +125,12 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   return engines;
 }
 
-RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine) : path_(wave) {
+RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine, bool gates) : path_(wave) {
   const std::uint32_t cores = std::max(machine.dfx.cores, 1U);
   for (std::uint32_t core = 0; core < cores; ++core) {
     add(cores > 1 ? fmt::format("core{}", core) : "", machine);
   }
+  if (gates && !path_.empty()) add_block("", kCoreInRtl);
 }
 
 RtlWaves::RtlWaves(const std::string& wave, const hw::CoreSystem& system) : path_(wave) {
@@ -142,20 +143,22 @@ RtlWaves::RtlWaves(const std::string& wave, const hw::CoreSystem& system) : path
 }
 
 void RtlWaves::add(const std::string& name, const hw::Machine& machine) {
-  const std::size_t core = times_.size();
   times_.push_back(std::make_shared<SystemTime>(machine.core.clock_mhz));
   if (path_.empty()) return;
-  const std::filesystem::path path(path_);
   for (const std::string& block : rtl_blocks(machine)) {
-    if (!runs_as_rtl(machine, block)) continue;
-    if (path.extension() != kFstEnding) {
-      throw hw::InputError(hw::printable(path_) + ": expected a file name that ends in " +
-                           std::string(kFstEnding) + ", which waveforms of RTL need");
-    }
-    const std::string full = name.empty() ? block : name + "." + block;
-    waves_.emplace_back(core, block, full,
-                        path.parent_path() / (path.stem().string() + "." + full + ".fst"));
+    if (runs_as_rtl(machine, block)) add_block(name, block);
   }
+}
+
+void RtlWaves::add_block(const std::string& name, const std::string& block) {
+  const std::filesystem::path path(path_);
+  if (path.extension() != kFstEnding) {
+    throw hw::InputError(hw::printable(path_) + ": expected a file name that ends in " +
+                         std::string(kFstEnding) + ", which waveforms of RTL need");
+  }
+  const std::string full = name.empty() ? block : name + "." + block;
+  waves_.emplace_back(times_.size() - 1, block, full,
+                      path.parent_path() / (path.stem().string() + "." + full + ".fst"));
 }
 
 RtlOptions RtlWaves::options(std::size_t core) const {

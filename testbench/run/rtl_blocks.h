@@ -49,9 +49,10 @@ void swap_for_rtl(hw::Machine& machine, const std::string& block);
 /// the same time axis, with separate groups in the view "run.gtkw".
 class RtlWaves {
  public:
-  /// Without a waveform, or a block in RTL, there are none. Throws InputError if `wave` is no FST,
-  /// or one cannot be written beside it. Construct it before the engines: it has to outlive them.
-  RtlWaves(const std::string& wave, const hw::Machine& machine);
+  /// Without a waveform, or a block in RTL, there are none; `gates`: the whole core is one. Throws
+  /// InputError if `wave` is no FST, or one cannot be written beside it. Construct it before the
+  /// engines: it has to outlive them.
+  RtlWaves(const std::string& wave, const hw::Machine& machine, bool gates = false);
   /// The same for several cores: those of each are below its name, at the edges of its clock. Each
   /// core of a ring is a core, "ring.core0".
   RtlWaves(const std::string& wave, const hw::CoreSystem& system);
@@ -75,6 +76,7 @@ class RtlWaves {
   };
   /// The blocks of one core; `name`: before theirs, or empty.
   void add(const std::string& name, const hw::Machine& machine);
+  void add_block(const std::string& name, const std::string& block);
 
   const std::string path_;
   std::vector<std::shared_ptr<SystemTime>> times_;  ///< by core

@@ -67,9 +67,6 @@ void check_options(const RunOptions& options) {
   if (!options.gates.empty() && !options.functional) {
     throw hw::InputError("--functional off: --rtl core needs values, expected --functional on");
   }
-  if (!options.gates.empty() && !options.wave.path.empty()) {
-    throw hw::InputError("--wave: shows the model's blocks, expected no --rtl core");
-  }
   // Not the parser's range check, which lets "nan" pass.
   if (options.min_accuracy && !(*options.min_accuracy >= 0.0 && *options.min_accuracy <= 1.0)) {
     throw hw::InputError(
@@ -153,8 +150,9 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   Recording recording(options, work, page);
   simulation.observer = recording.observer();
   RtlReport rtl;
-  RtlWaves rtl_waves(options.wave.path, work.machine);
+  RtlWaves rtl_waves(options.wave.path, work.machine, !options.gates.empty());
   RtlOptions rtl_options = rtl_waves.options();
+  rtl_options.window = {options.wave.from_cycle, options.wave.to_cycle, options.wave.max_bytes};
   add_own_rtl(options.machine.rtl, rtl_options);
   tlm_model::Engines engines = make_engines(work.machine, rtl_options, rtl);
   std::optional<GatesBeside> gates;
@@ -172,6 +170,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (gates) {
     measurement.gates = compare_gates(gates->result(), measurement.result);
     rtl[kCoreInRtl] = measurement.gates->counts();
+    if (measurement.gates->run.wave_is_cut_short) measurement.result.wave_is_cut_short = true;
     for (const auto& [block, own] : rtl_options.own) rtl[block].source = own->folder;
   }
   bar.reset();

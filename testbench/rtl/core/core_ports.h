@@ -22,12 +22,15 @@ class CorePorts {
   virtual ~CorePorts() = default;
   [[nodiscard]] virtual const CoreSize& size() const = 0;
   [[nodiscard]] virtual hw::AxiManager& port(Port port) = 0;
-  /// Resets the core; the program begins with the next edge. The bridges have to be started then.
-  virtual void start(const CoreCase& test) = 0;
+  /// Resets the core; the program begins with the next edge, in cycle `at` of the system. The
+  /// bridges have to be started then.
+  virtual void start(const CoreCase& test, std::uint64_t at) = 0;
   /// Cycles count from the start on. Throws std::invalid_argument if the core has stopped at a
   /// command, std::runtime_error if it hangs, std::logic_error if it has not finished.
   [[nodiscard]] virtual const CoreRun& run() const = 0;
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired, or a response error
+  /// The waveform ended early because the file had reached its limit.
+  [[nodiscard]] virtual bool wave_is_cut_short() const = 0;
 };
 
 /// Of what `options.own` names "core", or of `size`, one of kCoreSizes.

@@ -29,7 +29,7 @@ std::unique_ptr<CoreRtl> make_core(const RtlOptions& options, const CoreSize& si
 }
 
 std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options, const CoreSize& size) {
-  return core_build(options, size)->ports(options);
+  return core_build(options, size)->ports(options.for_block("core", 0));
 }
 
 }  // namespace systole::testbench

@@ -5,10 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -236,15 +238,27 @@ class VerilatedCore final : public CoreRtl {
 template <typename Model>
 class BridgedCore final : public CorePorts {
  public:
-  BridgedCore(const CoreSize& size, const RtlOptions& options) : size_(size), dut_(options) {}
+  /// A waveform shows the first program that it is given.
+  BridgedCore(const CoreSize& size, const RtlOptions& options)
+      : size_(size),
+        window_(options.window),
+        wave_(options.wave),
+        time_(options.time),
+        dut_(options) {}
 
   [[nodiscard]] const CoreSize& size() const override { return size_; }
   hw::AxiManager& port(Port port) override { return ports_.at(port); }
 
-  void start(const CoreCase& test) override {
+  void start(const CoreCase& test, std::uint64_t at) override {
     set_core_idle(*dut_);
     set_core_case(*dut_, test);
     dut_.reset();
+    shows_ = !wave_.empty() && !watch_;
+    begin_ = at;
+    if (shows_) {
+      time_->begin_at(at);
+      dut_.show_operation(nullptr, 0);
+    }
     dut_->start_i = 1;
     dut_.settle();
     run_ = {};
@@ -269,8 +283,11 @@ class BridgedCore final : public CorePorts {
     return run_;
   }
   [[nodiscard]] bool failed() const override { return dut_.failed() || dut_->error_o != 0; }
+  [[nodiscard]] bool wave_is_cut_short() const override { return cut_short_; }
 
  private:
+  /// Cycles between two looks at the size of the waveform.
+  static constexpr std::uint64_t kLook = 1024;
   /// Cycles without a start or an end of a command, more than any of them takes.
   static constexpr std::uint64_t kHang = 10'000'000;
 
@@ -312,6 +329,7 @@ class BridgedCore final : public CorePorts {
     dut_.settle();
     if (dut_->fault_o) stopped_at_ = watch_->next();
     if (watch_->cycle(*dut_, now, [](std::size_t) {})) moved_ = now;
+    if (shows_) show(now);
     // Who waits for whom is for the bridges to say, so a cycle without progress is none of a hang.
     dut_.end_cycle(true);
     if (dut_->start_i != 0) {
@@ -321,9 +339,27 @@ class BridgedCore final : public CorePorts {
     run_.done = dut_.cycles();
     hangs_ = now - moved_ > kHang;
     active_ = dut_->done_o == 0 && !stopped_at_ && !hangs_;
+    if (shows_ && !active_) end_wave();
+  }
+
+  /// The waveform has this cycle of the program, if that is in its window.
+  void show(std::uint64_t now) {
+    const std::uint64_t cycle = begin_ + now;
+    if (cycle < window_.from_cycle) return;
+    std::error_code none;
+    cut_short_ = now % kLook == 0 && std::filesystem::file_size(wave_, none) > window_.max_bytes;
+    if (cut_short_ || cycle >= window_.to_cycle) return end_wave();
+    dut_.show_cycle(now + 1);
+  }
+  void end_wave() {
+    dut_.end_operation();
+    shows_ = false;
   }
 
   const CoreSize size_;
+  const RtlWindow window_;
+  const std::string wave_;
+  const std::shared_ptr<SystemTime> time_;
   mutable VerilatedDut<Model> dut_;
   std::array<ManagerPort, kPorts> ports_{ManagerPort{*this, kProgram}, ManagerPort{*this, kLoads},
                                          ManagerPort{*this, kStores},
@@ -331,6 +367,9 @@ class BridgedCore final : public CorePorts {
   CoreRun run_;
   std::optional<CoreWatch> watch_;
   std::optional<std::size_t> stopped_at_;
+  bool shows_ = false;  ///< the waveform goes on
+  bool cut_short_ = false;
+  std::uint64_t begin_ = 0;  ///< of the program, cycle of the system
   std::uint64_t edges_ = 0;
   std::uint64_t moved_ = 0;  ///< cycle in which something happened to a command
   bool hangs_ = false;

@@ -111,6 +111,7 @@ RtlOptions RtlOptions::for_block(const std::string& block, std::size_t outputs) 
   const std::string path = wave_of(block);
   RtlOptions one{checked, path, seed};
   one.time = time;
+  one.window = window;
   if (!path.empty()) one.view = std::make_shared<ModelView>(outputs, time);
   return one;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,13 @@ class ModelView;
 class SystemTime;
 struct OwnBlock;
 
+/// What a waveform of a long run records.
+struct RtlWindow {
+  std::uint64_t from_cycle = 0;  ///< of the system
+  std::uint64_t to_cycle = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();  ///< of the file
+};
+
 struct RtlOptions {
   bool checked = false;    ///< assertions on, registers start at random
   std::string wave;        ///< FST file to write, "" for none; implies `checked`
@@ -22,6 +30,9 @@ struct RtlOptions {
 
   /// Of a system whose time the waveforms have, or null: theirs begins at 0, at 1 GHz.
   std::shared_ptr<SystemTime> time = nullptr;
+
+  /// Of the core, whose operation is a whole program.
+  RtlWindow window = {};
 
   /// Options of one of several blocks, with a view of `outputs` words if it writes a waveform.
   [[nodiscard]] RtlOptions for_block(const std::string& block, std::size_t outputs) const;

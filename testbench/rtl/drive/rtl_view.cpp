@@ -166,7 +166,7 @@ std::string rtl_view_groups(const Signals& signals, const std::string& block,
         view.add(outputs[lane], kDecimal | kSigned, kModelColour, "model lane " + number);
       }
     });
-  } else {
+  } else if (!outputs.empty()) {
     view.group(block + ": outputs of the model", false, [&] {
       for (const FstSignal& signal : outputs) view.add(signal, kDecimal | kSigned, kModelColour);
     });

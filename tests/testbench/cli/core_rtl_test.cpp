@@ -8,6 +8,8 @@
 
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
+#include "support/tlm/fst_reader.h"
+#include "support/tlm/rtl_wave.h"
 #include "testbench/report/report_gates.h"
 
 namespace systole::testbench {
@@ -31,6 +33,48 @@ void expect_equal_bytes(const json& document) {
   EXPECT_EQ(gates["mismatched_bytes"], 0);
   EXPECT_EQ(document["rtl"]["core"]["mismatches"], 0);
   EXPECT_EQ(document["mismatched_bytes"], 0);
+}
+
+// Signals of gates and model are in one waveform, on one axis of time: a command that starts in the
+// same cycle in both does so at one time there.
+TEST(CoreInRtl, ShowsItsSignalsBesideTheModels) {
+  const TempDirectory directory;
+  const json document =
+      gates_run(std::string(kLayer) + "-l 8 --heads 1 --wave run.fst", directory.path("."));
+  const test::Vcd vcd = test::read_fst(directory.path("run.fst"));
+  const std::uint64_t period = 1000;
+  test::expect_a_clock(vcd, "core", period);
+  const std::uint64_t begin = test::operations(vcd, "core").at(0);
+  std::size_t index = 0, matmuls = 0, shown = 0;
+  for (const json& command : document["gates"]["commands"]) {
+    const std::size_t here = index++;
+    const bool is_matmul = command["opcode"] == "matmul";
+    const std::uint64_t unit = command["opcode"] == "load" ? 0 : is_matmul ? 1 : 2;
+    const std::uint64_t start = command["gates"]["started"];
+    const auto bits = vcd.at(test::port_of("core", "started_o"), begin + start * period);
+    ASSERT_TRUE(bits);
+    EXPECT_EQ(*bits >> unit & 1U, 1U) << command;
+    if (!is_matmul || command["model"]["started"] != start) continue;
+    ++matmuls;
+    const std::string model = "system.core.array.command";
+    if (vcd.at(model, begin + start * period) == here) ++shown;
+  }
+  EXPECT_GE(matmuls, 5U);
+  EXPECT_EQ(shown, matmuls);
+}
+
+// A window leaves out what is before and after it.
+TEST(CoreInRtl, ShowsAWindow) {
+  const TempDirectory directory;
+  gates_run(std::string(kLayer) + "-l 8 --heads 1 --wave run.fst --wave-from 3000 --wave-to 3500",
+            directory.path("."));
+  const test::Vcd vcd = test::read_fst(directory.path("run.fst"));
+  const std::uint64_t period = 1000;
+  const auto& clock = vcd.changes(test::port_of("core", "clk_i"));
+  EXPECT_EQ(std::count_if(clock.begin(), clock.end(), [](const auto& c) { return c.value == 1U; }),
+            500);
+  EXPECT_GE(clock.at(1).time, 3000 * period);
+  EXPECT_LE(clock.back().time, 3500 * period);
 }
 
 TEST(CoreInRtl, SaysWhenEachCommandRanInGatesAndModel) {
