@@ -9,7 +9,6 @@ module systole_command_buffer #(
   parameter  int unsigned WordBits     = 8,     // of an index of such words
   localparam int unsigned HeaderBytes  = 64,
   localparam int unsigned CommandBytes = 80,
-  localparam int unsigned LookBytes    = 6,     // of the command that is looked at, from its begin
   localparam int unsigned OperandsByte = 48,    // and four from here on
   localparam int unsigned PlaceBits    = $clog2(Commands)
 ) (
@@ -30,84 +29,116 @@ module systole_command_buffer #(
   output logic [31:0]               look_operands_o
 );
 
-  // It is kept in pieces of which header and commands are whole ones.
+  // Words come in pieces of which header and commands are whole ones. Piece r of all commands is a
+  // memory of its own, so what is read is selected among commands and not among pieces.
   localparam int unsigned Piece     = DataBytes < 16 ? DataBytes : 16;
   localparam int unsigned Parts     = DataBytes / Piece;  // pieces of a word
   localparam int unsigned Header    = HeaderBytes / Piece;
   localparam int unsigned Command   = CommandBytes / Piece;
-  localparam int unsigned Look      = (LookBytes + Piece - 1) / Piece;
-  localparam int unsigned Pieces    = Header + Commands * Command;
-  localparam int unsigned IndexBits = $clog2(Pieces);
-  localparam int unsigned Reads     = Header + Command + Look + 1;
-
-  logic [8*Piece-1:0] buffer_q [Pieces];
+  localparam int unsigned IndexBits = $clog2(Header + Commands * Command + 2 * Parts);
+  localparam int unsigned PieceBits = $clog2((Header > Command ? Header : Command) + 1);
 
   // ---------------------------------------------------------------- pieces of a write
-  logic [2*Parts*Piece-1:0]     strobes;
-  logic [2*Parts*IndexBits-1:0] written;
+  logic [2*Parts-1:0]           to_header, to_command;  // it is for it; of a command with bytes alone
+  logic [2*Parts*PieceBits-1:0] piece;                  // of the header or the command
+  logic [2*Parts*PlaceBits-1:0] place;                  // of the command
+  logic [2*DataBytes-1:0]       strobes;
+  logic [IndexBits-1:0]         first, beyond;          // of the pieces, among all; of those of commands
+  logic                         in_header;
+  logic [PieceBits-1:0]         at_piece;
+  logic [PlaceBits-1:0]         at_place;
 
-  assign strobes = write_i ? {next_i, here_i} : '0;
-  for (genvar p = 0; p < 2 * Parts; p++) begin : gen_part
-    assign written[p*IndexBits+:IndexBits] = IndexBits'(32'(word_i) * Parts + p);
-  end
+  assign strobes = {next_i, here_i};
+  assign first   = IndexBits'(32'(word_i) * Parts);
+  assign beyond  = first - IndexBits'(Header);
 
-  always_ff @(posedge clk_i) begin
+  always_comb begin
+    in_header = first < IndexBits'(Header);
+    at_place  = PlaceBits'(beyond / IndexBits'(Command));
+    at_piece  = in_header ? PieceBits'(first) : PieceBits'(beyond - IndexBits'(at_place) * IndexBits'(Command));
     for (int unsigned p = 0; p < 2 * Parts; p++) begin
-      for (int unsigned l = 0; l < Piece; l++) begin
-        if (strobes[p*Piece+l]) begin
-          buffer_q[written[p*IndexBits+:IndexBits]][8*l+:8] <= data_i[8*(p%Parts*Piece+l)+:8];
-        end
+      to_header[p]                  = write_i && in_header;
+      to_command[p]                 = write_i && strobes[p*Piece+:Piece] != '0 && !in_header;
+      piece[p*PieceBits+:PieceBits] = at_piece;
+      place[p*PlaceBits+:PlaceBits] = at_place;
+      at_piece = at_piece + PieceBits'(1);
+      if (in_header && at_piece == PieceBits'(Header)) begin
+        in_header = 1'b0;
+        at_piece  = '0;
+        at_place  = '0;
+      end else if (!in_header && at_piece == PieceBits'(Command)) begin
+        at_piece = '0;
+        at_place = at_place + PlaceBits'(1);
       end
     end
   end
 
-  // ---------------------------------------------------------------- pieces of what is read
-  logic [IndexBits-1:0]     out_at, look_at;
-  logic [8*Reads*Piece-1:0] pieces;
-  logic [8*Look*Piece-1:0]  look;
-  logic [8*Piece-1:0]       operands;
-  logic                     unused_look;
+  // ---------------------------------------------------------------- header
+  for (genvar r = 0; r < Header; r++) begin : gen_header
+    logic [8*Piece-1:0] header_q, header;
 
-  assign out_at  = IndexBits'(Header + 32'(out_i) * Command);
-  assign look_at = IndexBits'(Header + 32'(look_i) * Command);
-
-  for (genvar r = 0; r < Reads; r++) begin : gen_read
-    logic [IndexBits-1:0] at;
-    logic [8*Piece-1:0]   stored, piece;
-    if (r < Header) begin : gen_header
-      assign at = IndexBits'(r);
-    end else if (r < Header + Command) begin : gen_command
-      assign at = out_at + IndexBits'(r - Header);
-    end else if (r < Header + Command + Look) begin : gen_look
-      assign at = look_at + IndexBits'(r - Header - Command);
-    end else begin : gen_operands
-      assign at = look_at + IndexBits'(OperandsByte / Piece);
-    end
-    assign stored = buffer_q[at];
     always_comb begin
-      piece = stored;
+      header = header_q;
       for (int unsigned p = 0; p < 2 * Parts; p++) begin
         for (int unsigned l = 0; l < Piece; l++) begin
-          if (strobes[p*Piece+l] && written[p*IndexBits+:IndexBits] == at) begin
-            piece[8*l+:8] = data_i[8*(p%Parts*Piece+l)+:8];
+          if (to_header[p] && piece[p*PieceBits+:PieceBits] == PieceBits'(r) && strobes[p*Piece+l]) begin
+            header[8*l+:8] = data_i[8*(p%Parts*Piece+l)+:8];
           end
         end
       end
     end
-    assign pieces[8*r*Piece+:8*Piece] = piece;
+    always_ff @(posedge clk_i) header_q <= header;
+    assign header_o[8*r*Piece+:8*Piece] = header;
   end
 
-  assign header_o     = pieces[8*HeaderBytes-1:0];
-  assign command_o    = pieces[8*HeaderBytes+:8*CommandBytes];
-  assign look         = pieces[8*(HeaderBytes+CommandBytes)+:8*Look*Piece];
-  assign look_op_o    = look[7:0];
-  assign look_chain_o = look[47:32];
+  // ---------------------------------------------------------------- commands
+  logic [8*CommandBytes-1:0] look;
+  logic                      unused_look;
 
-  assign operands        = pieces[8*(HeaderBytes+CommandBytes+Look*Piece)+:8*Piece];
-  assign look_operands_o = operands[31:0];
-  assign unused_look     = ^{look[8*Look*Piece-1:48], look[31:8], operands};
+  for (genvar r = 0; r < Command; r++) begin : gen_piece
+    logic [8*Piece-1:0]   stored_q [Commands];
+    logic [Piece-1:0]     comes;          // bytes of one of the commands, whose place is `to`
+    logic [PlaceBits-1:0] to;
+    logic [8*Piece-1:0]   data, out, looked_at;
+
+    // A write has bytes of one piece r: it is shorter than a command.
+    always_comb begin
+      comes = '0;
+      to    = '0;
+      data  = '0;
+      for (int unsigned p = 0; p < 2 * Parts; p++) begin
+        if (to_command[p] && piece[p*PieceBits+:PieceBits] == PieceBits'(r)) begin
+          comes = strobes[p*Piece+:Piece];
+          to    = place[p*PlaceBits+:PlaceBits];
+          data  = data_i[8*(p%Parts)*Piece+:8*Piece];
+        end
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      for (int unsigned l = 0; l < Piece; l++) begin
+        if (comes[l]) stored_q[to][8*l+:8] <= data[8*l+:8];
+      end
+    end
+
+    always_comb begin
+      out       = stored_q[out_i];
+      looked_at = stored_q[look_i];
+      for (int unsigned l = 0; l < Piece; l++) begin
+        if (comes[l] && to == out_i) out[8*l+:8] = data[8*l+:8];
+        if (comes[l] && to == look_i) looked_at[8*l+:8] = data[8*l+:8];
+      end
+    end
+    assign command_o[8*r*Piece+:8*Piece] = out;
+    assign look[8*r*Piece+:8*Piece]      = looked_at;
+  end
+
+  assign look_op_o       = look[7:0];
+  assign look_chain_o    = look[47:32];
+  assign look_operands_o = look[8*OperandsByte+:32];
+  assign unused_look     = ^{look[8*CommandBytes-1:8*OperandsByte+32], look[8*OperandsByte-1:48], look[31:8]};
 
   `SYSTOLE_ASSERT_INIT(PiecesUsable_A, HeaderBytes % Piece == 0 && CommandBytes % Piece == 0 &&
-                       OperandsByte % Piece == 0 && DataBytes % Piece == 0 && 2**PlaceBits >= Commands)
+                       DataBytes % Piece == 0 && Parts < Command && 2**PlaceBits >= Commands)
 
 endmodule
