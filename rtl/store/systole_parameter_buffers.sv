@@ -154,45 +154,73 @@ module systole_parameter_buffers #(
     end
   end
 
-  logic [Stages-1:0]   takes;
-  logic [BeatBits-1:0] next_q [Stages];
-  logic [Lanes*32-1:0] addend_q [Beats];
-  logic [BeatBits-1:0] last_beat;    // of a row
+  // ---------------------------------------------------------------- words of the stages
+  logic [BeatBits-1:0]     next [Stages], next_q [Stages];  // vector of a stage, in the next cycle and in this
+  logic [Stages-1:0]       moves;
+  logic [BeatBits-1:0]     last_beat;                       // of a row
+  logic [Lanes-1:0]        fill_lanes;
+  logic [Lanes*32-1:0]     words;
+  logic [Lanes*6-1:0]      amounts;
 
   assign last_beat = BeatBits'((n_i - CountBits'(1)) / CountBits'(Lanes));
 
+  for (genvar l = 0; l < Lanes; l++) begin : gen_lane
+    assign fill_lanes[l]     = 32'(fill_part_q) == l / PartLanes;
+    assign words[32*l+:32]   = data_i[l%PartLanes*32+:32];
+    assign amounts[6*l+:6]   = data_i[l%PartLanes*32+:6];
+  end
+
   for (genvar s = 0; s < Stages; s++) begin : gen_operand
-    logic [Lanes*32-1:0] value_q [Beats];
-    logic [Lanes*6-1:0]  amount_q [Beats];
+    logic takes, fills;
 
-    assign takes[s]                         = operand_ready_i[s] && channel_i[s];
-    assign operands_o[s*Lanes*32+:Lanes*32] = value_q[{side_q, next_q[s]}];
-    assign shifts_o[s*Lanes*6+:Lanes*6]     = amount_q[{side_q, next_q[s]}];
+    assign takes    = operand_ready_i[s] && channel_i[s];
+    assign fills    = fill_q && fill_stage_q == StageBits'(s);
+    assign moves[s] = start_i || takes;
 
-    always_ff @(posedge clk_i) begin
+    always_comb begin
+      next[s] = next_q[s];
       if (start_i) begin
-        next_q[s] <= '0;
-      end else if (takes[s]) begin
-        next_q[s] <= next_q[s] == last_beat ? '0 : next_q[s] + BeatBits'(1);
-      end
-      for (int unsigned l = 0; l < Lanes; l++) begin
-        if (fill_q && fill_stage_q == StageBits'(s) && 32'(fill_part_q) == l / PartLanes) begin
-          if (!fill_second_q) value_q[{fill_side_q, fill_beat_q}][32*l+:32] <= data_i[l%PartLanes*32+:32];
-          if (fill_second_q) amount_q[{fill_side_q, fill_beat_q}][6*l+:6] <= data_i[l%PartLanes*32+:6];
-        end
+        next[s] = '0;
+      end else if (takes) begin
+        next[s] = next_q[s] == last_beat ? '0 : next_q[s] + BeatBits'(1);
       end
     end
+    always_ff @(posedge clk_i) next_q[s] <= next[s];
+
+    systole_parameter_bank #(.Rows(Beats), .Lanes(Lanes), .LaneBits(32)) u_values (
+      .clk_i,
+      .write_i(fills && !fill_second_q),
+      .to_i   ({fill_side_q, fill_beat_q}),
+      .mask_i (fill_lanes),
+      .data_i (words),
+      .move_i (moves[s]),
+      .row_i  ({side_q ^ start_i, next[s]}),
+      .data_o (operands_o[s*Lanes*32+:Lanes*32])
+    );
+    systole_parameter_bank #(.Rows(Beats), .Lanes(Lanes), .LaneBits(6)) u_shifts (
+      .clk_i,
+      .write_i(fills && fill_second_q),
+      .to_i   ({fill_side_q, fill_beat_q}),
+      .mask_i (fill_lanes),
+      .data_i (amounts),
+      .move_i (moves[s]),
+      .row_i  ({side_q ^ start_i, next[s]}),
+      .data_o (shifts_o[s*Lanes*6+:Lanes*6])
+    );
   end
 
-  // The last second word that comes is that of the last stage.
-  always_ff @(posedge clk_i) begin
-    for (int unsigned l = 0; l < Lanes; l++) begin
-      if (fill_q && fill_second_q && 32'(fill_part_q) == l / PartLanes) begin
-        addend_q[{fill_side_q, fill_beat_q}][32*l+:32] <= data_i[l%PartLanes*32+:32];
-      end
-    end
-  end
-  assign addend_o = addend_q[{side_q, next_q[norm_i]}];
+  // The last second word that comes is that of the last stage. With the start of a command all stages begin
+  // with the same vector, whichever has the addend.
+  systole_parameter_bank #(.Rows(Beats), .Lanes(Lanes), .LaneBits(32)) u_addends (
+    .clk_i,
+    .write_i(fill_q && fill_second_q),
+    .to_i   ({fill_side_q, fill_beat_q}),
+    .mask_i (fill_lanes),
+    .data_i (words),
+    .move_i (moves[norm_i]),
+    .row_i  ({side_q ^ start_i, next[norm_i]}),
+    .data_o (addend_o)
+  );
 
   assign loaded_o = !running;
   assign there_o  = !running && !(fill_q && fill_side_q == side_q);
