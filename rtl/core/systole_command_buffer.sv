@@ -43,19 +43,38 @@ module systole_command_buffer #(
   logic [2*Parts*PieceBits-1:0] piece;                  // of the header or the command
   logic [2*Parts*PlaceBits-1:0] place;                  // of the command
   logic [2*DataBytes-1:0]       strobes;
-  logic [IndexBits-1:0]         first, beyond;          // of the pieces, among all; of those of commands
+  logic [IndexBits-1:0]         first;                  // of the pieces, among all
   logic                         in_header;
   logic [PieceBits-1:0]         at_piece;
   logic [PlaceBits-1:0]         at_place;
 
   assign strobes = {next_i, here_i};
   assign first   = IndexBits'(32'(word_i) * Parts);
-  assign beyond  = first - IndexBits'(Header);
+
+  // Tables in place of a division: which command a piece belongs to, and which of its pieces it is.
+  localparam int unsigned Indices = 2 ** IndexBits;
+
+  function automatic logic [Indices*PlaceBits-1:0] place_table();
+    for (int unsigned i = 0; i < Indices; i++) begin
+      place_table[i*PlaceBits+:PlaceBits] = i < Header ? '0 : PlaceBits'((i - Header) / Command);
+    end
+  endfunction
+  function automatic logic [Indices*PieceBits-1:0] piece_table();
+    for (int unsigned i = 0; i < Indices; i++) begin
+      piece_table[i*PieceBits+:PieceBits] = PieceBits'(i < Header ? i : (i - Header) % Command);
+    end
+  endfunction
+  localparam logic [Indices*PlaceBits-1:0] PlaceOf = place_table();
+  localparam logic [Indices*PieceBits-1:0] PieceOf = piece_table();
 
   always_comb begin
     in_header = first < IndexBits'(Header);
-    at_place  = PlaceBits'(beyond / IndexBits'(Command));
-    at_piece  = in_header ? PieceBits'(first) : PieceBits'(beyond - IndexBits'(at_place) * IndexBits'(Command));
+    at_place  = '0;
+    at_piece  = '0;
+    if (write_i) begin
+      at_place = PlaceOf[first*PlaceBits+:PlaceBits];
+      at_piece = PieceOf[first*PieceBits+:PieceBits];
+    end
     for (int unsigned p = 0; p < 2 * Parts; p++) begin
       to_header[p]                  = write_i && in_header;
       to_command[p]                 = write_i && strobes[p*Piece+:Piece] != '0 && !in_header;

@@ -220,9 +220,14 @@ module write_dma_rules #(
   end
 
   // ---------------------------------------------------------------- rules
-  logic last_of_command;  // its last request is under way
-  assign last_of_command = (open_q & ~(Outstanding'(1) << b_id_i)) == '0 ||
-                           tag_of_q[~b_id_i] != tag_of_q[b_id_i] || !open_q[~b_id_i];
+  logic others;  // requests of the command whose response is on the pins, open or to come
+
+  always_comb begin
+    others = !start_ready && tag_q == tag_of_q[b_id_i];
+    for (int unsigned i = 0; i < Outstanding; i++) begin
+      if (open_q[i] && b_id_i != IdBits'(i) && tag_of_q[i] == tag_of_q[b_id_i]) others = 1'b1;
+    end
+  end
 
   always_comb begin
     assume (!start_valid_i || (rows_i != '0 && bytes_i != '0 && !(busy_q[tag_i] && start_ready)));
@@ -246,8 +251,8 @@ module write_dma_rules #(
       end
       assert (!its_beat || (pushed_q && !written_q && w_strb[its_lane] &&
                             w_data[{its_lane, 3'b000}+:8] == its_value_q));
-      assert (!completed || (b_valid_i && busy_q[completed_tag] && completed_tag == tag_of_q[b_id_i] &&
-                             last_of_command));
+      assert (completed == (b_valid_i && !others));
+      assert (!completed || (busy_q[completed_tag] && completed_tag == tag_of_q[b_id_i]));
       assert (!(completed && followed_q && !its_end_q && completed_tag == its_tag_q) || written_q);
       cover (completed && written_q);
     end
