@@ -346,8 +346,11 @@ class BridgedCore final : public CorePorts {
   void show(std::uint64_t now) {
     const std::uint64_t cycle = begin_ + now;
     if (cycle < window_.from_cycle) return;
-    std::error_code none;
-    cut_short_ = now % kLook == 0 && std::filesystem::file_size(wave_, none) > window_.max_bytes;
+    if (now % kLook == 0) {
+      std::error_code error;
+      const std::uintmax_t bytes = std::filesystem::file_size(wave_, error);
+      cut_short_ = !error && bytes > window_.max_bytes;
+    }
     if (cut_short_ || cycle >= window_.to_cycle) return end_wave();
     dut_.show_cycle(now + 1);
   }
