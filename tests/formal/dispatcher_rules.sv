@@ -94,41 +94,59 @@ module dispatcher_rules #(
     at      <= at;
   end
 
-  // Whether the command that is offered reads or writes there.
-  logic reads, writes;
+  typedef struct packed {
+    logic [DramRanges-1:0]          dram_write;
+    logic [DramRanges*DramBits-1:0] dram_begin, dram_end;
+    logic [1:0]                     scratchpad_write;
+    logic [2*LocalBits-1:0]         scratchpad_begin, scratchpad_end;
+    logic                           accumulator_write;
+    logic [LocalBits-1:0]           accumulator_begin, accumulator_end;
+    logic                           statistics_write;
+    logic [LocalBits-1:0]           statistics_begin, statistics_end;
+  } ranges_t;
 
-  always_comb begin
-    reads  = 1'b0;
-    writes = 1'b0;
+  typedef struct packed {
+    logic reads, writes;  // there
+    logic never_writes;   // at any address
+  } use_t;
+
+  function automatic use_t use_of(input ranges_t command);
+    use_of = '0;
     for (int unsigned r = 0; r < DramRanges; r++) begin
-      if (memory == 2'd0 && dram_begin_i[r*DramBits+:DramBits] <= dram_at &&
-          dram_at < dram_end_i[r*DramBits+:DramBits]) begin
-        if (dram_write_i[r]) writes = 1'b1;
-        else reads = 1'b1;
+      if (memory == 2'd0 && command.dram_begin[r*DramBits+:DramBits] <= dram_at &&
+          dram_at < command.dram_end[r*DramBits+:DramBits]) begin
+        if (command.dram_write[r]) use_of.writes = 1'b1;
+        else use_of.reads = 1'b1;
       end
     end
     for (int unsigned r = 0; r < 2; r++) begin
-      if (memory == 2'd1 && scratchpad_begin_i[r*LocalBits+:LocalBits] <= at &&
-          at < scratchpad_end_i[r*LocalBits+:LocalBits]) begin
-        if (scratchpad_write_i[r]) writes = 1'b1;
-        else reads = 1'b1;
+      if (memory == 2'd1 && command.scratchpad_begin[r*LocalBits+:LocalBits] <= at &&
+          at < command.scratchpad_end[r*LocalBits+:LocalBits]) begin
+        if (command.scratchpad_write[r]) use_of.writes = 1'b1;
+        else use_of.reads = 1'b1;
       end
     end
-    if (memory == 2'd2 && accumulator_begin_i <= at && at < accumulator_end_i) begin
-      if (accumulator_write_i) writes = 1'b1;
-      else reads = 1'b1;
+    if (memory == 2'd2 && command.accumulator_begin <= at && at < command.accumulator_end) begin
+      if (command.accumulator_write) use_of.writes = 1'b1;
+      else use_of.reads = 1'b1;
     end
-    if (memory == 2'd3 && statistics_begin_i <= at && at < statistics_end_i) begin
-      if (statistics_write_i) writes = 1'b1;
-      else reads = 1'b1;
+    if (memory == 2'd3 && command.statistics_begin <= at && at < command.statistics_end) begin
+      if (command.statistics_write) use_of.writes = 1'b1;
+      else use_of.reads = 1'b1;
     end
-  end
+    use_of.never_writes = command.dram_write == '0 && command.scratchpad_write == '0 &&
+                          !command.accumulator_write && !command.statistics_write;
+  endfunction
+
+  use_t offered;
+  assign offered = use_of('{dram_write_i, dram_begin_i, dram_end_i, scratchpad_write_i, scratchpad_begin_i,
+                            scratchpad_end_i, accumulator_write_i, accumulator_begin_i, accumulator_end_i,
+                            statistics_write_i, statistics_begin_i, statistics_end_i});
 
   // ---------------------------------------------------------------- two commands
-  logic               first_q, first_reads_q, first_writes_q, released_q;  // first: in the core
-  logic               second_q, second_reads_q, second_writes_q;           // second: has not started
-  logic               first_never_writes_q;                                // at no address
-  logic               followed_q;
+  logic               first_q, second_q;   // the first is in the core, the second has not started
+  logic               followed_q, released_q;
+  use_t               first_use_q, second_use_q;
   logic [1:0]         first_unit_q, second_unit_q;
   logic [Entries-1:0] first_entry_q, second_entry_q, older_q;
   logic               take;
@@ -150,18 +168,14 @@ module dispatcher_rules #(
         first_q        <= 1'b1;
         first_entry_q  <= entry;
         first_unit_q   <= unit_i;
-        first_reads_q  <= reads;
-        first_writes_q <= writes;
-        first_never_writes_q <= dram_write_i == '0 && scratchpad_write_i == '0 && !accumulator_write_i &&
-                                !statistics_write_i;
+        first_use_q    <= offered;
         released_q     <= 1'b0;
       end
       if (take && follow_second_i && followed_q && !second_q) begin
         second_q        <= 1'b1;
         second_entry_q  <= entry;
         second_unit_q   <= unit_i;
-        second_reads_q  <= reads;
-        second_writes_q <= writes;
+        second_use_q    <= offered;
         older_q         <= used & ~completed_i;
       end
     end
@@ -190,18 +204,18 @@ module dispatcher_rules #(
       assert ((starts & ~waiting_q) == '0);
       assert (idle == (used == '0));
       // conflicts
-      assert (!(second_starts && first_q && first_writes_q && (second_reads_q || second_writes_q) &&
+      assert (!(second_starts && first_q && first_use_q.writes && (second_use_q.reads || second_use_q.writes) &&
                 !in_order));
-      assert (!(second_starts && first_q && first_reads_q && second_writes_q && !in_order) ||
+      assert (!(second_starts && first_q && first_use_q.reads && second_use_q.writes && !in_order) ||
               released_q);
       // order of a unit, and an end of all waiting
       assert (!(second_starts && first_q && first_unit_q == second_unit_q &&
                 (first_entry_q & waiting_q) != '0));
       assert (!(second_q && older_q == '0) || second_at_head);
-      assert (!(second_q && first_q && older_q == first_entry_q && first_never_writes_q && released_q) ||
+      assert (!(second_q && first_q && older_q == first_entry_q && first_use_q.never_writes && released_q) ||
               second_at_head);
-      cover (second_starts && first_q && first_reads_q && second_writes_q && released_q);
-      cover (second_starts && !first_q && first_writes_q && second_reads_q && flying_q != '0);
+      cover (second_starts && first_q && first_use_q.reads && second_use_q.writes && released_q);
+      cover (second_starts && !first_q && first_use_q.writes && second_use_q.reads && flying_q != '0);
       cover (used == '1);
     end
   end
@@ -233,47 +247,24 @@ module dispatcher_rules #(
   endfunction
 
   for (genvar e = 0; e < Entries; e++) begin : gen_entry
-    logic stored_reads, stored_writes;
+    use_t stored;
+    assign stored = use_of('{
+        u_dut.dram_write_q[e], u_dut.dram_begin_q[e], u_dut.dram_end_q[e], u_dut.scratchpad_write_q[e],
+        u_dut.scratchpad_begin_q[e], u_dut.scratchpad_end_q[e], u_dut.accumulator_write_q[e],
+        u_dut.accumulator_begin_q[e], u_dut.accumulator_end_q[e], u_dut.statistics_write_q[e],
+        u_dut.statistics_begin_q[e], u_dut.statistics_end_q[e]});
 
     always_comb begin
-      stored_reads  = 1'b0;
-      stored_writes = 1'b0;
-      for (int unsigned r = 0; r < DramRanges; r++) begin
-        if (memory == 2'd0 && u_dut.dram_begin_q[e][r*DramBits+:DramBits] <= dram_at &&
-            dram_at < u_dut.dram_end_q[e][r*DramBits+:DramBits]) begin
-          if (u_dut.dram_write_q[e][r]) stored_writes = 1'b1;
-          else stored_reads = 1'b1;
-        end
-      end
-      for (int unsigned r = 0; r < 2; r++) begin
-        if (memory == 2'd1 && u_dut.scratchpad_begin_q[e][r*LocalBits+:LocalBits] <= at &&
-            at < u_dut.scratchpad_end_q[e][r*LocalBits+:LocalBits]) begin
-          if (u_dut.scratchpad_write_q[e][r]) stored_writes = 1'b1;
-          else stored_reads = 1'b1;
-        end
-      end
-      if (memory == 2'd2 && u_dut.accumulator_begin_q[e] <= at && at < u_dut.accumulator_end_q[e]) begin
-        if (u_dut.accumulator_write_q[e]) stored_writes = 1'b1;
-        else stored_reads = 1'b1;
-      end
-      if (memory == 2'd3 && u_dut.statistics_begin_q[e] <= at && at < u_dut.statistics_end_q[e]) begin
-        if (u_dut.statistics_write_q[e]) stored_writes = 1'b1;
-        else stored_reads = 1'b1;
-      end
       if (rst_ni) begin
-        assert (!(first_q && first_entry_q[e] && first_never_writes_q) ||
-                (u_dut.dram_write_q[e] == '0 && u_dut.scratchpad_write_q[e] == '0 &&
-                 !u_dut.accumulator_write_q[e] && !u_dut.statistics_write_q[e]));
-        assert (!(first_q && first_entry_q[e]) ||
-                (stored_reads == first_reads_q && stored_writes == first_writes_q));
+        assert (!(first_q && first_entry_q[e]) || stored == first_use_q);
         // what the second one waits for is older, and the first one is in it where they conflict
         if (second_q && second_entry_q[e]) begin
-          assert (!(first_q && first_never_writes_q) || (u_dut.for_completion_q[e] & first_entry_q) == '0);
+          assert (!(first_q && first_use_q.never_writes) || (u_dut.for_completion_q[e] & first_entry_q) == '0);
           assert (!(first_q && released_q) || (u_dut.for_release_q[e] & first_entry_q) == '0);
           assert (((u_dut.for_release_q[e] | u_dut.for_completion_q[e]) & ~older_q) == '0);
-          assert (!(first_q && first_writes_q && (second_reads_q || second_writes_q) && !in_order) ||
+          assert (!(first_q && first_use_q.writes && (second_use_q.reads || second_use_q.writes) && !in_order) ||
                   (u_dut.for_completion_q[e] & first_entry_q) != '0);
-          assert (!(first_q && first_reads_q && second_writes_q && !in_order && !released_q) ||
+          assert (!(first_q && first_use_q.reads && second_use_q.writes && !in_order && !released_q) ||
                   ((u_dut.for_completion_q[e] | u_dut.for_release_q[e]) & first_entry_q) != '0);
         end
       end

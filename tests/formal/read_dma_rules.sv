@@ -149,7 +149,7 @@ module read_dma_rules #(
   end
 
   // ---------------------------------------------------------------- the beat that is on the pins
-  logic [LaneBits-1:0]   lane, lane_q;               // of the first byte of the request
+  logic [LaneBits-1:0]   lane;                       // of the first byte of the request
   logic [LengthBits:0]   begins, ends;               // bytes of the request that the beat brings
   logic [LocalWidth-1:0] byte_of_request;            // that goes to `place`, if it is of the request
   logic                  brought, brought_q, taken_q, was_sums_q, error_q;

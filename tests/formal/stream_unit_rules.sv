@@ -26,40 +26,34 @@ module stream_unit_rules #(
   logic [Lanes-1:0]    mask;
   logic [Lanes*32-1:0] data;
 
-  // The stages of the unit, the newest beat at the bottom.
-  logic [Depth-1:0]       flags;
-  logic [Depth*Lanes-1:0] masks;
-
-  if (Unit == 0) begin : gen_requantise
+  if (Unit == 0) begin : gen_unit
     systole_requantizer #(.Lanes(Lanes)) u_dut (
       .clk_i, .rst_ni, .valid_i, .ready_o(ready), .mask_i, .data_i('0), .multiplier_i('0), .shift_i('0),
       .rounding_i('0), .lo_i('0), .hi_i('0), .valid_o(valid), .ready_i, .mask_o(mask), .data_o(data)
     );
-    assign flags = u_dut.u_flow.u_valid.stages_q;
-    assign masks = u_dut.u_flow.u_mask.stages_q;
-  end else if (Unit == 1) begin : gen_exp
+  end else if (Unit == 1) begin : gen_unit
     systole_i_exp #(.Lanes(Lanes)) u_dut (
       .clk_i, .rst_ni, .valid_i, .ready_o(ready), .mask_i, .data_i('0), .q_ln2_i('0), .reciprocal_i('0),
       .b_i('0), .c_i('0), .valid_o(valid), .ready_i, .mask_o(mask), .data_o(data)
     );
-    assign flags = u_dut.u_flow.u_valid.stages_q;
-    assign masks = u_dut.u_flow.u_mask.stages_q;
-  end else if (Unit == 2) begin : gen_gelu
+  end else if (Unit == 2) begin : gen_unit
     systole_i_gelu #(.Lanes(Lanes)) u_dut (
       .clk_i, .rst_ni, .valid_i, .ready_o(ready), .mask_i, .data_i('0), .b_i('0), .c_i('0), .one_i('0),
       .multiplier_i('0), .shift_i('0), .lo_i('0), .hi_i('0), .valid_o(valid), .ready_i, .mask_o(mask),
       .data_o(data)
     );
-    assign flags = u_dut.u_flow.u_valid.stages_q;
-    assign masks = u_dut.u_flow.u_mask.stages_q;
-  end else begin : gen_divide
+  end else begin : gen_unit
     systole_divider #(.Lanes(Lanes)) u_dut (
       .clk_i, .rst_ni, .valid_i, .ready_o(ready), .mask_i, .data_i('0), .divisor_i('0), .shift_i('0),
       .rounding_i('0), .lo_i('0), .hi_i('0), .valid_o(valid), .ready_i, .mask_o(mask), .data_o(data)
     );
-    assign flags = u_dut.u_flow.u_valid.stages_q;
-    assign masks = u_dut.u_flow.u_mask.stages_q;
   end
+
+  // The stages of the unit, the newest beat at the bottom.
+  logic [Depth-1:0]       flags;
+  logic [Depth*Lanes-1:0] masks;
+  assign flags = gen_unit.u_dut.u_flow.u_valid.stages_q;
+  assign masks = gen_unit.u_dut.u_flow.u_mask.stages_q;
 
   // ---------------------------------------------------------------- the beat that is followed
   logic             followed_q, inside_q;

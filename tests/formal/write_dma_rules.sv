@@ -148,7 +148,7 @@ module write_dma_rules #(
   logic [Commands-1:0]    busy_q;
   logic                   issue, w_take, w_end;
   logic [CountWidth-1:0]  cut_row, cut_row_q, cut_column, cut_column_q, cut_bytes, cut_bytes_q;
-  logic                   its_cut, its_cut_q;
+  logic                   its_cut;
 
   assign issue      = aw_valid && aw_ready_i;
   assign w_take     = w_valid && w_ready_i;
