@@ -11,6 +11,7 @@
 #include "hw/description/machine_file.h"
 #include "testbench/common/child_process.h"
 #include "testbench/network/run_subject.h"
+#include "testbench/network/tensors.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/run/core_on_bus.h"
 
@@ -36,6 +37,7 @@ class CoreLayer {
 
  private:
   static constexpr std::uint64_t kLatency = 50;
+  static constexpr std::size_t kInferences = 200;  ///< on the bus, some 0.8 million cycles
 
   static testbench::RunRequest request() {
     testbench::RunRequest request;
@@ -83,9 +85,15 @@ class CoreLayer {
     sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
     const mapper::Mapping& mapping = subject_.mapping();
     const std::unique_ptr<testbench::CorePorts> core = testbench::make_core_ports();
-    testbench::CoreOnBus gates(machine_, *core);
-    gates.write(mapping.image);
-    return rate([&] { return gates.run(mapping.program, mapping.program_address).done; });
+    const model::Graph& graph = subject_.graph();
+    const testbench::GatesProgram program{
+        mapping.program, mapping.program_address, mapping.image,
+        mapper::place_of(graph, mapping, testbench::input_tensor(graph)),
+        mapper::place_of(graph, mapping, testbench::output_tensor(graph))};
+    testbench::CoreOnBus gates(machine_, *core, program);
+    const testbench::GatesRun run =
+        gates.run(std::vector<std::vector<std::uint8_t>>(kInferences, subject_.inputs().at(0)));
+    return static_cast<double>(run.cycles) / run.wall_seconds;
   }
 
   const hw::Machine machine_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
+#include "hw/host/core_registers.h"
 #include "hw/memory/fixed_memory.h"
 #include "hw/noc/mesh_nodes.h"
 #include "hw/ring/ring_map.h"
@@ -41,7 +42,7 @@ void add_ring(const Machine& machine, std::uint64_t base, const std::string& pre
     const std::string name = prefix + "core" + std::to_string(i);
     map.push_back({base + at.hbm, dfx::hbm_bytes(machine), name, "hbm"});
     map.push_back({base + at.ddr, dfx::ddr_bytes(machine), name, "ddr"});
-    map.push_back({base + at.registers, kRegisterBytes, name, "registers"});
+    map.push_back({base + at.registers, CoreRegisterMap::kRegisterBytes, name, "registers"});
     map.push_back({base + at.vectors, dfx::vector_bytes(machine), name, "register file"});
   }
 }
@@ -150,10 +151,11 @@ std::vector<AddressRange> address_map(const CoreSystem& system) {
       if (is_ring(core)) {
         add_ring(core.machine, core.registers, core.name + ".", map);
       } else {
-        map.push_back({core.registers, kRegisterBytes, core.name, "registers"});
+        map.push_back({core.registers, CoreRegisterMap::kRegisterBytes, core.name, "registers"});
       }
     }
-    if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core", "registers"});
+    if (system.cores.empty())
+      map.push_back({kRegistersBase, CoreRegisterMap::kRegisterBytes, "core", "registers"});
   }
   std::sort(map.begin(), map.end(),
             [](const AddressRange& a, const AddressRange& b) { return a.base < b.base; });
@@ -171,16 +173,16 @@ std::string address_problem(const CoreSystem& system, std::size_t index) {
     return found("which overlaps the DRAM, expected an address from " +
                  hexadecimal(kDramBase + memory_bytes(system.machine)) + " on");
   }
-  if (base + kRegisterBytes > dfx::kRingWindow) {
+  if (base + CoreRegisterMap::kRegisterBytes > dfx::kRingWindow) {
     return found("expected an address below that of rings, " + hexadecimal(dfx::kRingWindow));
   }
   for (std::size_t i = 0; i < index; ++i) {
     if (is_ring(system.cores[i])) continue;
     const std::uint64_t other = system.cores[i].registers;
-    if (std::max(base, other) - std::min(base, other) >= kRegisterBytes) continue;
+    if (std::max(base, other) - std::min(base, other) >= CoreRegisterMap::kRegisterBytes) continue;
     return found("which overlaps the registers of " + system.cores[i].name + " at " +
-                 hexadecimal(other) + ", expected " + std::to_string(kRegisterBytes) +
-                 " bytes of its own");
+                 hexadecimal(other) + ", expected " +
+                 std::to_string(CoreRegisterMap::kRegisterBytes) + " bytes of its own");
   }
   return {};
 }

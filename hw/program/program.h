@@ -328,8 +328,8 @@ using MemoryImage = std::vector<MemoryPiece>;
 /// Where things answer on the system bus: main memory from 0, the cores' registers far above it.
 inline constexpr std::uint64_t kDramBase = 0;
 inline constexpr std::uint64_t kRegistersBase = std::uint64_t{1} << 40;
-/// Bytes of a core's registers, and the distance between those of cores that name no address.
-inline constexpr std::uint64_t kRegisterBytes = 0x30, kRegisterStride = 0x1000;
+/// Distance between the registers of cores that name no address.
+inline constexpr std::uint64_t kRegisterStride = 0x1000;
 
 /// A half-open range of one memory that a command touches.
 enum class Space : std::uint8_t { kDram = 0, kScratchpad = 1, kAccumulator = 2, kStatistics = 3 };

@@ -4,6 +4,7 @@
 
 #include "base/round.h"
 #include "hw/dma/request_cut.h"
+#include "hw/host/core_registers.h"
 #include "hw/program/program.h"
 
 namespace systole::mapper {
@@ -62,9 +63,12 @@ std::uint64_t RequestMemory::serve(bool write, std::uint64_t address, std::uint6
 
 std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows input) {
   const std::uint64_t between = std::uint64_t{host.mmio_ns} * 1000;
-  const auto at_once = [](std::uint64_t arrived) { return arrived; };
-  std::uint64_t now = pass(false, hw::kRegistersBase, kRegister, between, at_once);
-  now = pass(true, hw::kRegistersBase, kRegister, now + between, at_once);
+  std::uint64_t answered = 0;
+  const auto core = [&](std::uint64_t arrived) {
+    return answered = core_.ps(core_.cycle(arrived) + hw::CoreRegisterMap::kAnswerCycles);
+  };
+  std::uint64_t now = pass(false, hw::kRegistersBase, kRegister, between, core);
+  now = pass(true, hw::kRegistersBase, kRegister, now + between, core);
   for (; input.left != 0; --input.left, input.address += input.pitch) {
     hw::kHostLines.for_each(input.address, input.bytes,
                             [&](std::uint64_t at, std::uint64_t length) {
@@ -72,8 +76,8 @@ std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows inp
                             });
   }
   now += between;
-  static_cast<void>(pass(true, hw::kRegistersBase, kRegister, now, at_once));
-  return core_.cycle(now);
+  static_cast<void>(pass(true, hw::kRegistersBase, kRegister, now, core));
+  return core_.cycle(answered);
 }
 
 void RequestMemory::retire(std::uint64_t cycle) {

@@ -122,7 +122,8 @@ package systole_pkg;
     OpLoadAccumulator = 8'd2,
     OpMatmul          = 8'd3,
     OpStore           = 8'd4,
-    OpMove            = 8'd5
+    OpMove            = 8'd5,
+    OpHost            = 8'd7
   } opcode_e;
 
   // Units with a reservation station: hw::Unit of hw/program/program.h.

@@ -28,6 +28,7 @@ module systole_chain_fetch #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  start_i,         // a program begins: it has chains of its own
+  output logic                  idle_o,          // no record is on its way
 
   // the command that is looked at
   input  logic                  look_valid_i,
@@ -155,6 +156,7 @@ module systole_chain_fetch #(
   assign fault_o        = look_next_i && ((wanted && !possible) ||
                                           (entry_wanted && !entry_possible));
 
+  assign idle_o          = state_q == Idle && send_q == Off;
   assign record_valid_o  = state_q == Ask;
   assign chain_bytes     = chain_bytes_i < 32'(RecordBytes) ? LocalWidth'(chain_bytes_i)
                                                             : LocalWidth'(RecordBytes);
@@ -183,6 +185,8 @@ module systole_chain_fetch #(
     assign waits[s] = waiting_q != '0;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
+        waiting_q <= '0;
+      end else if (start_i) begin
         waiting_q <= '0;
       end else begin
         waiting_q <= waiting_q + (PlaceBits+1)'(comes) - (PlaceBits+1)'(goes);

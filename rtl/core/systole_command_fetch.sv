@@ -37,6 +37,8 @@ module systole_command_fetch #(
   input  logic                   start_i,        // held until started_o
   output logic                   started_o,
   input  logic [AddrWidth-1:0]   address_i,      // of the header
+  input  logic                   stop_i,         // nothing more of it is wanted
+  output logic                   idle_o,         // nothing is left of it, and nothing in flight
   output logic                   fault_o,        // it is none
   output logic                   error_o,        // since reset: a response was no OKAY
 
@@ -158,7 +160,23 @@ module systole_command_fetch #(
 
   assign started_o   = begin_first && dma_ready;
   assign begin_first = start_i && !active_q && held == '0 && left == '0;
-  assign begin_next  = !active_q && ahead == '0 && left != '0 && chunks < 2'd2 && dma_ready;
+  assign begin_next  = !active_q && !stopping_q && ahead == '0 && left != '0 && chunks < 2'd2 &&
+                       dma_ready;
+
+  // What is left of a program that has been stopped goes when its last read is over.
+  logic stopping_q, flush, record_q;
+  assign flush  = stopping_q && !active_q && !record_valid_i && !record_q;
+  assign idle_o = !active_q && !record_valid_i && !record_q && held == '0 && left == '0;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      stopping_q <= 1'b0;
+      record_q   <= 1'b0;
+    end else begin
+      stopping_q <= !started_o && (stop_i || stopping_q);
+      record_q   <= (record_valid_i && record_ready_o) || (record_q && !record_done_o);
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -186,6 +204,7 @@ module systole_command_fetch #(
       chunks_q  <= chunks - 2'(out_last);
       active_q  <= begin_next || started_o || (active_q && !arrives_q);
       if (arrives_q && first_q && !good) fault_o <= 1'b1;
+      if (start_i) fault_o <= 1'b0;
       if (take) out_q <= out_last ? '0 : out_q + IndexBits'(1);
       if (out_last) out_half_q <= !out_half_q;
       if (begin_next) begin
@@ -201,7 +220,11 @@ module systole_command_fetch #(
         out_q      <= '0;
         look_half_q <= 1'b0;
         look_q      <= '0;
-        fault_o    <= 1'b0;
+      end
+      if (flush) begin
+        left_q  <= '0;
+        held_q  <= '0;
+        ahead_q <= '0;
       end
     end
   end

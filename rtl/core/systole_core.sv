@@ -1,10 +1,10 @@
-// A core: commands of a program in memory, and what they ask for. Fetch, decoder, dispatcher, load
-// unit, scratchpad, array, accumulator, post-op pipeline, and the ports to memory: one AXI4 manager
-// each for the program with its chains, loads, stores and their operands, as the model has. Cycles:
-// the contracts of its parts, which docs/core-rtl.md names.
+// A core: registers and interrupt for its host, commands of a program in memory, and what they ask
+// for. Fetch, decoder, dispatcher, load unit, scratchpad, array, accumulator, post-op pipeline, and
+// the ports to memory: one AXI4 manager each for the program with its chains, loads, stores and their
+// operands, as the model has. Cycles: the contracts of its parts, which docs/core-rtl.md names.
 //
-// `start_i` begins a program at `address_i`; `done_o` says that its `end` has been reached and nothing
-// is in flight. What nothing here can do stops it: `fault_o`.
+// What nothing here can do stops the program. It is over when nothing of it is in flight, as after its
+// `end`; but a chain that the pipeline cannot do stays in it until reset.
 
 `include "systole_assert.svh"
 
@@ -30,7 +30,9 @@ module systole_core #(
   localparam int unsigned EntryBits      = $clog2(Entries),
   localparam int unsigned DramBits       = 40,
   localparam int unsigned DataWidth      = 8 * Size,
-  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1
+  localparam int unsigned IdBits         = Outstanding > 1 ? $clog2(Outstanding) : 1,
+  localparam int unsigned HostIdBits     = 4,
+  localparam int unsigned HostAddrBits   = 12
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -40,11 +42,35 @@ module systole_core #(
   input  logic [31:0]          row_bytes_i,
   input  logic [1:0]           overlap_i,       // systole_pkg::overlap_e
 
-  input  logic                 start_i,
-  input  logic [DramBits-1:0]  address_i,       // of the program
-  output logic                 done_o,          // until the next start
-  output logic                 fault_o,         // since reset
-  output logic                 error_o,         // since reset: a response was no OKAY
+  // registers: systole_core_registers
+  input  logic                    host_aw_valid_i,
+  output logic                    host_aw_ready_o,
+  input  logic [HostIdBits-1:0]   host_aw_id_i,
+  input  logic [HostAddrBits-1:0] host_aw_addr_i,
+  input  logic [7:0]              host_aw_len_i,
+  input  logic [2:0]              host_aw_size_i,
+  input  logic                    host_w_valid_i,
+  output logic                    host_w_ready_o,
+  input  logic [63:0]             host_w_data_i,
+  input  logic [7:0]              host_w_strb_i,
+  input  logic                    host_w_last_i,
+  output logic                    host_b_valid_o,
+  input  logic                    host_b_ready_i,
+  output logic [HostIdBits-1:0]   host_b_id_o,
+  output logic [1:0]              host_b_resp_o,
+  input  logic                    host_ar_valid_i,
+  output logic                    host_ar_ready_o,
+  input  logic [HostIdBits-1:0]   host_ar_id_i,
+  input  logic [HostAddrBits-1:0] host_ar_addr_i,
+  input  logic [7:0]              host_ar_len_i,
+  input  logic [2:0]              host_ar_size_i,
+  output logic                    host_r_valid_o,
+  input  logic                    host_r_ready_i,
+  output logic [HostIdBits-1:0]   host_r_id_o,
+  output logic [63:0]             host_r_data_o,
+  output logic [1:0]              host_r_resp_o,
+  output logic                    host_r_last_o,
+  output logic                    interrupt_o,
 
   // the program
   output logic                 fetch_ar_valid_o,
@@ -109,7 +135,14 @@ module systole_core #(
   input  logic [IdBits-1:0]    b_id_i,
   input  logic [1:0]           b_resp_i,
 
-  // what happens to which command in this cycle, for whoever watches: systole_load_path
+  // what happens in this cycle, for whoever watches; to which command: systole_load_path
+  output logic                       start_o,   // a program begins
+  output logic                       finish_o,  // it is over: the interrupt is high from the next cycle on
+  output logic                       stuck_o,   // it will never be: the pipeline cannot do a chain
+  output logic                       calls_o,   // its next command is one for the host
+  output logic                       host_done_o,  // that is complete
+  output logic                       fault_o,   // since then: it is none for this core
+  output logic                       error_o,   // since reset: a response was no OKAY
   output logic [Entries-1:0]         entry_o,
   output logic [Units-1:0]           started_o,
   output logic [Units*EntryBits-1:0] start_entry_o,
@@ -128,9 +161,10 @@ module systole_core #(
   localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
 
   // ---------------------------------------------------------------- program
-  logic                fetch_valid, fetch_ready, fetch_fault, fetch_error, held;
+  logic                fetch_valid, fetch_ready, fetch_fault, fetch_error, fetch_idle, held;
   logic [639:0]        command;
-  logic                is_end, valid, ready, refused, legal, idle, stopped_q;
+  logic [7:0]          op;
+  logic                is_end, is_host, valid, ready, refused, legal, idle, stopped_q;
   logic                chain_valid, chain_first, chain_store;
   logic [SlotBits-1:0] chain, chain_slot;
   logic [63:0]         chain_word, tensor;  // the second operand of a command
@@ -141,10 +175,13 @@ module systole_core #(
     .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
     .AddrWidth(DramBits)
   ) u_program (
-    .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .start_i, .address_i,
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_i      (start_o && !outside),
+    .address_i    (DramBits'(address)),
     .fault_o      (fetch_fault),
     .error_o      (fetch_error),
-    .stop_i       (stopped_q),
+    .stop_i       (stop),
+    .idle_o       (fetch_idle),
     .valid_o      (fetch_valid),
     .held_o       (held),
     .ready_i      (fetch_ready),
@@ -174,25 +211,91 @@ module systole_core #(
     .r_last_i     (fetch_r_last_i)
   );
 
-  assign is_end      = command[7:0] == systole_pkg::OpEnd;
-  assign valid       = fetch_valid && !is_end && held && legal && !stopped_q;
-  assign fetch_ready = is_end ? idle : valid && ready && !refused;
+  // ---------------------------------------------------------------- its begin and its end
+  logic                running, outside, calls_q, called, waits, stop;
+  logic [63:0]         address;            // of the program
+  logic [DramBits-1:0] command_address_q;  // of the next command
+  logic [DramBits-1:0] call_address_q;     // of the one that the host executes
+  logic                taken, load_error, store_error;
+
+  assign op          = command[7:0];
+  assign is_end      = op == systole_pkg::OpEnd;
+  assign is_host     = op == systole_pkg::OpHost;
+  assign stop        = stopped_q || fetch_fault || !running;
+  assign waits       = calls_q || (called && !host_done_o);
+  assign valid       = fetch_valid && !is_end && !is_host && held && legal && !stop && !waits;
+  assign calls_o     = fetch_valid && is_host && idle && !stop && !waits;
+  assign finish_o    = running && idle && !waits && (stop ? fetch_idle : fetch_valid && is_end);
+  assign taken       = valid && ready && !refused;
+  assign fetch_ready = is_end ? finish_o : is_host ? calls_o : taken;
+  assign outside     = address[63:DramBits] != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       stopped_q <= 1'b0;
-      done_o    <= 1'b0;
+      calls_q   <= 1'b0;
     end else begin
-      if (fetch_valid && !is_end && held && (refused || !legal)) stopped_q <= 1'b1;
-      done_o <= !start_i && (done_o || (fetch_valid && is_end && idle));
+      if (start_o) begin
+        stopped_q <= outside;
+      end else if (fetch_valid && held && !waits && !is_end && !is_host && (refused || !legal)) begin
+        stopped_q <= 1'b1;
+      end
+      calls_q <= calls_o;
     end
   end
+  always_ff @(posedge clk_i) begin
+    if (start_o) begin
+      command_address_q <= DramBits'(address) + DramBits'(64);
+    end else if (taken || calls_o) begin
+      command_address_q <= command_address_q + DramBits'(80);
+    end
+    if (calls_o) call_address_q <= command_address_q;
+  end
+
+  systole_core_registers #(.IdBits(HostIdBits), .AddrBits(HostAddrBits)) u_registers (
+    .clk_i, .rst_ni,
+    .aw_valid_i    (host_aw_valid_i),
+    .aw_ready_o    (host_aw_ready_o),
+    .aw_id_i       (host_aw_id_i),
+    .aw_addr_i     (host_aw_addr_i),
+    .aw_len_i      (host_aw_len_i),
+    .aw_size_i     (host_aw_size_i),
+    .w_valid_i     (host_w_valid_i),
+    .w_ready_o     (host_w_ready_o),
+    .w_data_i      (host_w_data_i),
+    .w_strb_i      (host_w_strb_i),
+    .w_last_i      (host_w_last_i),
+    .b_valid_o     (host_b_valid_o),
+    .b_ready_i     (host_b_ready_i),
+    .b_id_o        (host_b_id_o),
+    .b_resp_o      (host_b_resp_o),
+    .ar_valid_i    (host_ar_valid_i),
+    .ar_ready_o    (host_ar_ready_o),
+    .ar_id_i       (host_ar_id_i),
+    .ar_addr_i     (host_ar_addr_i),
+    .ar_len_i      (host_ar_len_i),
+    .ar_size_i     (host_ar_size_i),
+    .r_valid_o     (host_r_valid_o),
+    .r_ready_i     (host_r_ready_i),
+    .r_id_o        (host_r_id_o),
+    .r_data_o      (host_r_data_o),
+    .r_resp_o      (host_r_resp_o),
+    .r_last_o      (host_r_last_o),
+    .interrupt_o,
+    .start_o,
+    .program_o     (address),
+    .running_o     (running),
+    .finish_i      (finish_o),
+    .fault_i       (running ? stuck_o : fault_o || error_o),
+    .stuck_i       (stuck_o),
+    .call_i        (calls_q),
+    .call_address_i(64'(call_address_q)),
+    .called_o      (called),
+    .host_done_o
+  );
 
   // What it is, and whether the unit that it is for can do it.
-  logic [7:0] op;
-  logic       load_legal, matmul_legal, result_legal;
-
-  assign op = command[7:0];
+  logic load_legal, matmul_legal, result_legal;
 
   always_comb begin
     case (op)
@@ -205,7 +308,7 @@ module systole_core #(
   end
 
   // ---------------------------------------------------------------- decoder, dispatcher, loads
-  logic                     load_error, write_valid, write_done, store_waiting, store_reads, rereads;
+  logic                     write_valid, write_done, store_waiting, store_reads, rereads;
   logic [Units-1:1]         start_ready;
   logic [LoadQueue-1:0]     load_completed;
   logic [ComputeQueue-1:0]  matmul_released, matmul_completed;
@@ -336,8 +439,6 @@ module systole_core #(
   );
 
   // ---------------------------------------------------------------- stores and moves
-  logic store_fault, store_error;
-
   systole_store_path #(
     .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
     .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
@@ -363,7 +464,7 @@ module systole_core #(
     .start_entry_i       (StoreTag'(start_entry_o[2*EntryBits+:EntryBits] - EntryBits'(StoreBase))),
     .released_o          (store_released),
     .completed_o         (store_completed),
-    .fault_o             (store_fault),
+    .fault_o             (stuck_o),
     .error_o             (store_error),
     .sums_valid_o        (read_valid),
     .sums_ready_i        (read_ready),
@@ -400,7 +501,7 @@ module systole_core #(
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
   );
 
-  assign fault_o = stopped_q || fetch_fault || store_fault;
+  assign fault_o = stopped_q || fetch_fault || stuck_o;
   assign error_o = fetch_error || load_error || store_error;
 
   `SYSTOLE_ASSERT_INIT(ChainSlotsUsable_A, 2**SlotBits == ChainSlots)

@@ -22,9 +22,10 @@ module systole_program_reader #(
 
   input  logic                 start_i,
   input  logic [AddrWidth-1:0] address_i,       // of the program
-  output logic                 fault_o,         // since reset: no program, or no such chain
+  output logic                 fault_o,         // since the start: no program, or no such chain
   output logic                 error_o,         // since reset: a response was no OKAY
-  input  logic                 stop_i,          // no more chains
+  input  logic                 stop_i,          // nothing more of it is wanted
+  output logic                 idle_o,          // nothing is left of it, and nothing in flight
 
   output logic                 valid_o,         // a command is there
   output logic                 held_o,          // and its chain, if it names one
@@ -66,6 +67,8 @@ module systole_program_reader #(
       $clog2((FetchBytes > RecordBytes ? FetchBytes : RecordBytes) + 1);
 
   logic                          started, starting_q, no_program, no_chain, no_chain_q;
+  logic                          commands_idle, chains_idle;
+  logic [AddrWidth-1:0]          address_q;
   logic [511:0]                  header;
   logic                          record_valid, record_ready, record_done, record_write;
   logic [AddrWidth-1:0]          record_offset;
@@ -83,9 +86,11 @@ module systole_program_reader #(
     .Outstanding(Outstanding), .AddrWidth(AddrWidth), .RecordBytes(RecordBytes)
   ) u_commands (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_i        (start_i || starting_q),
+    .start_i        ((start_i || starting_q) && chains_idle),
     .started_o      (started),
-    .address_i,
+    .address_i      (start_i ? address_i : address_q),
+    .stop_i,
+    .idle_o         (commands_idle),
     .fault_o        (no_program),
     .error_o, .valid_o, .ready_i, .command_o,
     .header_o       (header),
@@ -114,6 +119,7 @@ module systole_program_reader #(
   endfunction
 
   assign fault_o = no_program || no_chain_q;
+  assign idle_o  = commands_idle && chains_idle && !starting_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -121,15 +127,21 @@ module systole_program_reader #(
       no_chain_q <= 1'b0;
     end else begin
       starting_q <= (start_i || starting_q) && !started;
-      no_chain_q <= no_chain_q || no_chain;
+      no_chain_q <= !start_i && (no_chain_q || no_chain);
     end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) address_q <= address_i;
   end
 
   systole_chain_fetch #(
     .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(DataBytes), .LocalWidth(LocalBits),
     .AddrWidth(AddrWidth), .Commands(2 * FetchCommands), .StoreQueue(StoreQueue)
   ) u_chains (
-    .clk_i, .rst_ni, .start_i,
+    .clk_i, .rst_ni,
+    .start_i        (started),
+    .idle_o         (chains_idle),
     .look_valid_i   (look_valid && !stop_i),
     .look_ready_o   (look_ready),
     .look_next_i    (look_next),

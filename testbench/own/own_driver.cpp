@@ -36,7 +36,7 @@ OwnDriver core_driver() {
            {"parameter_beats", "ParameterBeats", 4, 1024, 64},
            {"row_statistics", "Statistics", 64, 65536, 1024},
            {"operand_bytes", "OperandBytes", 1024, 1 << 22, 1 << 16},
-           {"request_bytes", "RequestBytes", 8, 1024, 64},
+           {"request_bytes", "RequestBytes", 16, 1024, 64},
            {"outstanding", "Outstanding", 2, 64, 16},
            {"scratchpad_banks", "Banks", 2, 64, 4},
            {"scratchpad_rows", "BankWords", 4, 1 << 20, 1024},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kShownCommands = 64;
+/// By CommandDifference::Moment.
+constexpr std::array<const char*, 3> kMoments = {"dispatched", "begins", "complete"};
 
 std::int64_t cycles_more(const GatesCommand& command) {
   return static_cast<std::int64_t>(command.gates.taken()) -
@@ -85,29 +88,49 @@ RtlCounts GatesComparison::counts() const {
   return {commands.size() * run.outputs.size(), run.cycles, differing + (run.failed ? 1 : 0), {}};
 }
 
+std::vector<CoreCommandTimes> command_times(const SimulationResult& model) {
+  std::vector<CoreCommandTimes> times;
+  for (const tlm_model::CommandTrace& trace : model.traces) {
+    const std::uint64_t started = trace.started - model.started;
+    times.push_back(
+        {trace.dispatched - model.started, started, started, 0, trace.completed - model.started});
+  }
+  return times;
+}
+
+std::string difference_text(const CommandDifference& difference, const hw::Program& program) {
+  return fmt::format("command {}, {}: {} in cycle {} in gates, in {} in the model\n",
+                     difference.command,
+                     hw::name_of(program.commands.at(difference.command).opcode()),
+                     kMoments.at(static_cast<std::size_t>(difference.moment)),
+                     grouped(difference.found), grouped(difference.expected));
+}
+
+ordered_json difference_json(const CommandDifference& difference, const hw::Program& program) {
+  return {{"command", difference.command},
+          {"opcode", hw::name_of(program.commands.at(difference.command).opcode())},
+          {"moment", kMoments.at(static_cast<std::size_t>(difference.moment))},
+          {"gates", difference.found},
+          {"model", difference.expected}};
+}
+
 GatesComparison compare_gates(GatesRun gates, const SimulationResult& model) {
   if (gates.commands.size() != model.traces.size() ||
       gates.outputs.size() != model.outputs.size()) {
     throw std::logic_error("gates and model ran different programs");
   }
   GatesComparison comparison;
-  std::uint64_t array_read = 0;  // by the matmuls so far
+  const std::vector<CoreCommandTimes> of_model = command_times(model);
   for (std::size_t i = 0; i < gates.commands.size(); ++i) {
     const CoreCommandTimes& of_gates = gates.commands[i];
-    const tlm_model::CommandTrace& of_model = model.traces[i];
-    const std::uint64_t begin = model.started;
-    std::uint64_t begun = of_gates.started;
-    if (of_model.opcode == hw::Opcode::kMatmul) {
-      begun = std::max(begun, array_read);
-      array_read = of_gates.released;
-    }
+    const CoreCommandTimes& should = of_model[i];
+    const hw::Opcode opcode = model.traces[i].opcode;
     comparison.commands.push_back(
-        {of_model.opcode,
-         {of_gates.dispatched, of_gates.started, of_gates.completed, begun},
-         {of_model.dispatched - begin, of_model.started - begin, of_model.completed - begin,
-          of_model.started - begin}});
+        {opcode,
+         {of_gates.dispatched, of_gates.started, of_gates.completed, of_gates.begun},
+         {should.dispatched, should.started, should.completed, should.begun}});
     comparison.gates = std::max(comparison.gates, of_gates.completed);
-    comparison.model = std::max(comparison.model, of_model.completed - begin);
+    comparison.model = std::max(comparison.model, should.completed);
   }
   for (std::size_t i = 0; i < gates.outputs.size(); ++i) {
     const std::vector<std::uint8_t>&is = gates.outputs[i], &should = model.outputs[i];

@@ -18,9 +18,7 @@ namespace systole::testbench {
 struct GatesCommand {
   struct Times {
     std::uint64_t dispatched = 0, started = 0, completed = 0;
-    /// A matmul starts in gates while the one before it still reads: cycle from which on it has the
-    /// array, as it starts in the model. Else `started`.
-    std::uint64_t begun = 0;
+    std::uint64_t begun = 0;  ///< see CoreCommandTimes
     [[nodiscard]] std::uint64_t taken() const { return completed - begun; }
   };
   hw::Opcode opcode = hw::Opcode::kEnd;
@@ -43,6 +41,16 @@ struct GatesComparison {
   /// As of a block in RTL: an operation is a command of an inference.
   [[nodiscard]] RtlCounts counts() const;
 };
+
+/// When commands of the model's first inference are dispatched, begin and complete, from the start
+/// of the program on.
+[[nodiscard]] std::vector<CoreCommandTimes> command_times(const SimulationResult& model);
+
+/// One line.
+[[nodiscard]] std::string difference_text(const CommandDifference& difference,
+                                          const hw::Program& program);
+[[nodiscard]] nlohmann::ordered_json difference_json(const CommandDifference& difference,
+                                                     const hw::Program& program);
 
 /// `model` ran the same inferences and kept their outputs.
 [[nodiscard]] GatesComparison compare_gates(GatesRun gates, const SimulationResult& model);

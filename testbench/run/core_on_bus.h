@@ -10,35 +10,9 @@
 #include "testbench/common/child_process.h"
 #include "testbench/rtl/core/core_ports.h"
 
-/// The core in RTL in the place of the model's: behind AXI4 bridges, on the bus and the DRAM of its
-/// machine.
+/// The core in RTL in the place of the model's: behind AXI4 bridges, on the bus of its machine,
+/// with its DRAM and its host.
 namespace systole::testbench {
-
-/// One core, bus and memory. The SystemC kernel must be fresh.
-class CoreOnBus {
- public:
-  /// `core` must outlive this.
-  CoreOnBus(const hw::Machine& machine, CorePorts& core);
-  ~CoreOnBus();
-
-  /// Before the first run, without taking time.
-  void write(const hw::MemoryImage& image);
-  /// As the model's host does it, row by row over the bus: rows of DRAM are open then as in the
-  /// model.
-  void write(const mapper::TensorPlace& place, const std::vector<std::uint8_t>& bytes);
-  /// Without taking time.
-  [[nodiscard]] std::vector<std::uint8_t> read(const mapper::TensorPlace& place);
-
-  /// Runs the program in memory. Throws std::invalid_argument if the core stops at a command.
-  CoreRun run(const hw::Program& program, std::uint64_t address);
-
- private:
-  struct Modules;
-
-  const hw::Machine machine_;
-  CorePorts& core_;
-  std::unique_ptr<Modules> modules_;
-};
 
 /// A program in memory, and where its values are.
 struct GatesProgram {
@@ -46,6 +20,8 @@ struct GatesProgram {
   std::uint64_t address;  ///< of its header
   const hw::MemoryImage& image;
   mapper::TensorPlace input, output;
+  /// Of the first inference, or null: CorePorts::expect().
+  const std::vector<CoreCommandTimes>* expected = nullptr;
 };
 
 /// What the gates did.
@@ -53,9 +29,36 @@ struct GatesRun {
   std::vector<CoreCommandTimes> commands;  ///< of the first inference; cycle 0 starts the program
   std::uint64_t cycles = 0;                ///< of the RTL's clock, all inferences
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference
+  std::vector<std::uint64_t> counted;              ///< register CYCLES, per inference
   double wall_seconds = 0.0;
+  std::uint64_t began = 0;  ///< cycle of the system in which the first inference started
+  bool differs = false;     ///< from what was expected; the run stops there
+  CommandDifference difference;
   bool failed = false;  ///< an assertion has fired, or a response was an error
   bool wave_is_cut_short = false;
+};
+
+/// One core, its host, bus and memory. The SystemC kernel must be fresh.
+class CoreOnBus {
+ public:
+  /// `core` and `program` must outlive this.
+  CoreOnBus(const hw::Machine& machine, CorePorts& core, const GatesProgram& program);
+  ~CoreOnBus();
+
+  /// Runs one inference per input; at most one call. Throws std::invalid_argument if the core stops
+  /// at a command, std::runtime_error if it hangs.
+  [[nodiscard]] GatesRun run(const std::vector<std::vector<std::uint8_t>>& inputs);
+
+ private:
+  struct Modules;
+
+  /// Of the first inference.
+  void take_first(const CoreRun& run, GatesRun& result) const;
+
+  const hw::Machine machine_;
+  CorePorts& core_;
+  const GatesProgram& program_;
+  std::unique_ptr<Modules> modules_;
 };
 
 /// Throws InputError, which names --rtl core, if the gates are not those of the machine, or cannot

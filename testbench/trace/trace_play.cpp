@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "hw/description/core_system.h"
+#include "hw/host/core_registers.h"
 #include "hw/program/program.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
 #include "testbench/report/measurement.h"
 #include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
 #include "tlm/memory/dram.h"
 #include "tlm/memory/l2_cache.h"
 
@@ -22,19 +24,23 @@ namespace {
 
 using tlm_model::BusTransaction;
 
-/// Answers as the registers of a core do, at once, and does nothing.
+/// Answers when the registers of a core do, and does nothing.
 class NoCore : public sc_core::sc_module {
  public:
   tlm_utils::passthrough_target_socket<NoCore> registers{"registers"};
-  explicit NoCore(const sc_core::sc_module_name& name) : sc_module(name) {
+  NoCore(const sc_core::sc_module_name& name, std::uint32_t clock_mhz)
+      : sc_module(name), clock_(clock_mhz) {
     registers.register_b_transport(this, &NoCore::b_transport);
   }
 
  private:
-  // NOLINTNEXTLINE(readability-convert-member-functions-to-static): a callback of the socket
-  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& /*delay*/) {
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+    const sc_core::sc_time now = sc_core::sc_time_stamp();
+    delay = clock_.edge(clock_.cycle_from(now + delay) + hw::CoreRegisterMap::kAnswerCycles) - now;
     payload.set_response_status(tlm::TLM_OK_RESPONSE);
   }
+
+  const tlm_model::Clock clock_;
 };
 
 /// Bus and memory of a machine with a player in the place of its host and its core.
@@ -46,7 +52,7 @@ class PlayedMachine {
         l2(machine.l2.kib == 0
                ? nullptr
                : std::make_unique<tlm_model::L2Cache>("l2", machine, dram.capacity(), false)),
-        core("core"),
+        core("core", machine.core.clock_mhz),
         player("player", machine, trace.transactions, trace.initiators.size(), options.timing,
                options.outstanding) {
     if (l2) l2->memory.bind(dram.socket);

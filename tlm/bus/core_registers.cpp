@@ -4,57 +4,68 @@
 
 namespace systole::tlm_model {
 
-tlm::tlm_response_status CoreRegisters::access(tlm::tlm_generic_payload& payload) {
-  if (payload.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
+void CoreRegisters::serve(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay,
+                          const Clock& clock) {
+  const std::uint64_t arrival = clock.cycle_from(sc_core::sc_time_stamp() + delay);
+  const auto answer = [&](tlm::tlm_response_status status) {
+    clock.wait_until(arrival + kAnswerCycles);
+    delay = sc_core::SC_ZERO_TIME;
+    payload.set_response_status(status);
+  };
+  if (payload.get_byte_enable_ptr() != nullptr) return answer(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
   if (payload.get_data_length() != 8 || payload.get_streaming_width() < 8) {
-    return tlm::TLM_BURST_ERROR_RESPONSE;
+    return answer(tlm::TLM_BURST_ERROR_RESPONSE);
   }
-  std::uint64_t value = 0;
+  const std::uint64_t offset = payload.get_address();
   if (payload.is_write()) {
+    if (!is_writable(offset)) return answer(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    std::uint64_t value = 0;
     std::memcpy(&value, payload.get_data_ptr(), 8);
-    return write(payload.get_address(), value);
+    answer(tlm::TLM_OK_RESPONSE);
+    return write(offset, value);
   }
-  if (!payload.is_read()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
-  switch (payload.get_address()) {
-    case kId:
-      value = id();
-      break;
-    case kProgram:
-      value = address_;
-      break;
-    case kStatus:
-      value = (is_running() ? kBusy : 0) | (pending_ ? kPending : 0) |
-              (waits_for_host() ? kWaits : 0) | (has_fault() ? kFault : 0);
-      break;
-    case kCycles:
-      value = cycles_;
-      break;
-    case kHostCall:
-      value = called_command();
-      break;
-    default:
-      return tlm::TLM_ADDRESS_ERROR_RESPONSE;
-  }
-  std::memcpy(payload.get_data_ptr(), &value, 8);
-  return tlm::TLM_OK_RESPONSE;
+  if (!payload.is_read()) return answer(tlm::TLM_COMMAND_ERROR_RESPONSE);
+  // What the edge itself changes is not there yet.
+  const sc_core::sc_time looks = clock.edge(arrival + kAnswerCycles - 1) - from_ps(1);
+  if (looks > sc_core::sc_time_stamp()) sc_core::wait(looks - sc_core::sc_time_stamp());
+  const std::optional<std::uint64_t> value = read(offset);
+  if (value) std::memcpy(payload.get_data_ptr(), &*value, 8);
+  answer(value ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
 }
 
-tlm::tlm_response_status CoreRegisters::write(std::uint64_t address, std::uint64_t value) {
-  switch (address) {
+std::optional<std::uint64_t> CoreRegisters::read(std::uint64_t offset) const {
+  switch (offset) {
+    case kId:
+      return id();
     case kProgram:
-      address_ = value;
-      return tlm::TLM_OK_RESPONSE;
-    case kControl:
-      if ((value & kAcknowledge) != 0) {
-        pending_ = false;
-        pending_changed_.notify();
-      }
-      if ((value & kHostDone) != 0) end_host_call();
-      if ((value & kStart) != 0 && !is_running()) start_program(address_);
-      return tlm::TLM_OK_RESPONSE;
+      return address_;
+    case kStatus:
+      return (is_running() ? kBusy : 0) | (pending_ ? kPending : 0) |
+             (waits_for_host() ? kWaits : 0) | (has_fault() && !is_running() ? kFault : 0);
+    case kCycles:
+      return cycles_;
+    case kHostCall:
+      return called_command();
     default:
-      return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+      return std::nullopt;
   }
+}
+
+bool CoreRegisters::is_writable(std::uint64_t offset) {
+  return offset == kProgram || offset == kControl;
+}
+
+void CoreRegisters::write(std::uint64_t offset, std::uint64_t value) {
+  if (offset == kProgram) {
+    address_ = value;
+    return;
+  }
+  if ((value & kAcknowledge) != 0) {
+    pending_ = false;
+    pending_changed_.notify();
+  }
+  if ((value & kHostDone) != 0) end_host_call();
+  if ((value & kStart) != 0 && !is_running()) start_program(address_);
 }
 
 void CoreRegisters::complete(std::uint64_t cycles) {

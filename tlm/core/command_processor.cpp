@@ -78,6 +78,8 @@ void CommandProcessor::run() {
       }
       next_ = fetched.index + std::uint64_t{1};
     }
+    // As gates know of what they cannot run.
+    if (!fault().empty()) clock_.wait_until(cycle() + 1);
     drain();
     account_.idle_until(cycle());
     finish_cycle_ = cycle();

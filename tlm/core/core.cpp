@@ -58,9 +58,8 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
   dont_initialize();
 }
 
-void Core::b_transport(tlm::tlm_generic_payload& payload,
-                       [[maybe_unused]] sc_core::sc_time& delay) {
-  payload.set_response_status(access(payload));
+void Core::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  serve(payload, delay, processor.clock());
 }
 
 void Core::start_program(std::uint64_t address) {

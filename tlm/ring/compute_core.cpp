@@ -60,8 +60,8 @@ void ComputeCore::start_program(std::uint64_t address) {
   start_.notify(sc_core::SC_ZERO_TIME);
 }
 
-void ComputeCore::access_registers(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {
-  payload.set_response_status(access(payload));
+void ComputeCore::access_registers(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  serve(payload, delay, clock_);
 }
 
 void ComputeCore::access_vectors(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {

@@ -20,6 +20,7 @@ namespace systole::testbench {
 struct RunOptions {
   MachineOptions machine;
   std::vector<std::string> gates;  ///< "core" or "core=DIR": the core in RTL beside the model
+  bool exact = false;              ///< stop at the first command that differs there
   std::size_t cores = 0;           ///< 0: as many as the machine describes
   std::string split;               ///< empty: batch
   RingOptions ring;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/cli/common/run_options.h"
 #include "testbench/cli/common/wave_options.h"
+#include "testbench/common/child_process.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
@@ -31,6 +34,7 @@
 #include "testbench/page/report_page.h"
 #include "testbench/report/action_counts.h"
 #include "testbench/report/measurement.h"
+#include "testbench/report/report_gates.h"
 #include "testbench/rtl/engine/own_block.h"
 #include "testbench/run/core_on_bus.h"
 #include "testbench/run/rtl_blocks.h"
@@ -63,6 +67,9 @@ void check_options(const RunOptions& options) {
     throw hw::InputError(
         "--functional off: --check, --min-accuracy and --outputs need values, expected "
         "--functional on");
+  }
+  if (options.exact && options.gates.empty()) {
+    throw hw::InputError("--exact: compares with gates, expected --rtl core");
   }
   if (!options.gates.empty() && !options.functional) {
     throw hw::InputError("--functional off: --rtl core needs values, expected --functional on");
@@ -129,6 +136,51 @@ void write_outputs(const std::string& path, const Work& work, const SimulationRe
   model::write_safetensors(path, tensors);
 }
 
+/// Cycles that the waveform of a difference has before it. Behind it: CorePorts::kCyclesBehind.
+constexpr std::uint64_t kCyclesBefore = 500;
+
+/// When the model does what, without anything else of the run. In a child: SystemC elaborates once.
+std::vector<CoreCommandTimes> times_of_model(const Work& work, const SimulationOptions& given) {
+  SimulationOptions simulation;
+  simulation.functional = given.functional;
+  simulation.threads = given.threads;
+  simulation.keep_traces = true;
+  const Bytes bytes = run_in_child([&] {
+    const std::vector<CoreCommandTimes> times =
+        command_times(work.simulate(tlm_model::make_models(work.machine), simulation));
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(times.data());
+    return Bytes(begin, begin + times.size() * sizeof(CoreCommandTimes));
+  });
+  std::vector<CoreCommandTimes> times(bytes.size() / sizeof(CoreCommandTimes));
+  std::memcpy(times.data(), bytes.data(), bytes.size());
+  return times;
+}
+
+/// The gates without a waveform.
+GatesRun run_gates_alone(const Work& work, const GatesProgram& program, RtlOptions rtl) {
+  rtl.places.clear();
+  rtl.time = nullptr;
+  return GatesBeside(work.machine, program, work.inputs, rtl).result();
+}
+
+/// What a waveform of a difference shows.
+WaveOptions around(const GatesRun& run, WaveOptions wave) {
+  const CommandDifference& difference = run.difference;
+  const auto [first, last] = std::minmax(difference.found, difference.expected);
+  wave.from_cycle = run.began + (first > kCyclesBefore ? first - kCyclesBefore : 0);
+  wave.to_cycle = run.began + last + CorePorts::kCyclesBehind;
+  return wave;
+}
+
+void report_difference(const RunOptions& options, const Work& work, const GatesRun& run) {
+  const CommandDifference& difference = run.difference;
+  if (options.json) {
+    print_json({{"difference", difference_json(difference, work.program)}});
+  } else {
+    print_text(difference_text(difference, work.program));
+  }
+}
+
 /// Runs it and reports. `complete` adds what only the caller knows to the measurement.
 int measure_and_report(const RunOptions& options, const Work& work, SimulationOptions simulation,
                        std::optional<SimulationBar>& bar,
@@ -155,20 +207,43 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   rtl_options.window = {options.wave.from_cycle, options.wave.to_cycle, options.wave.max_bytes};
   add_own_rtl(options.machine.rtl, rtl_options);
   tlm_model::Engines engines = make_engines(work.machine, rtl_options, rtl);
+  GatesProgram program{work.program, work.address, work.image, work.input, work.output, nullptr};
+  std::vector<CoreCommandTimes> times;  // that the gates have to have
+  std::optional<GatesRun> exact;
   std::optional<GatesBeside> gates;
   if (!options.gates.empty()) {
     add_own_rtl(options.gates, rtl_options);
     require_gates(work.machine, work.program, rtl_options);
     simulation.keep_outputs = true;
-    gates.emplace(work.machine,
-                  GatesProgram{work.program, work.address, work.image, work.input, work.output},
-                  work.inputs, rtl_options);
+    if (options.exact) {
+      times = times_of_model(work, simulation);
+      program.expected = &times;
+      exact = run_gates_alone(work, program, rtl_options);
+      if (exact->differs) {
+        simulation.wave = around(*exact, options.wave);
+        rtl_options.window.from_cycle = simulation.wave.from_cycle;
+        rtl_options.window.to_cycle = simulation.wave.to_cycle;
+      }
+    }
+    if (!exact || !options.wave.path.empty()) {
+      gates.emplace(work.machine, program, work.inputs, rtl_options);
+    }
   }
   simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
+  if (exact && exact->differs) {
+    if (gates) {
+      (void)work.simulate(std::move(engines), simulation);
+      (void)gates->result();
+      rtl_waves.write();
+    }
+    bar.reset();
+    report_difference(options, work, *exact);
+    return kExitCheckFailed;
+  }
   Measurement measurement = measure(work.machine, work.name, work.macs, simulation,
                                     work.simulate(std::move(engines), simulation));
-  if (gates) {
-    measurement.gates = compare_gates(gates->result(), measurement.result);
+  if (gates || exact) {
+    measurement.gates = compare_gates(gates ? gates->result() : *exact, measurement.result);
     rtl[kCoreInRtl] = measurement.gates->counts();
     if (measurement.gates->run.wave_is_cut_short) measurement.result.wave_is_cut_short = true;
     for (const auto& [block, own] : rtl_options.own) rtl[block].source = own->folder;

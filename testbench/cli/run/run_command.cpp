@@ -51,7 +51,10 @@ void add_run_command(CLI::App& app, Action& action) {
   command.get_option("--machine")->required(false);  // a program file has its own
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
-  command.get_option("--rtl")->description("blocks in RTL (=DIR: your own), all, or core");
+  CLI::Option* const rtl = command.get_option("--rtl");
+  rtl->description("blocks in RTL (=DIR: your own), all, or core");
+  command.add_flag("--exact", options->exact, "stop at a command in another cycle in --rtl core")
+      ->needs(rtl);
   require_positive(
       *command.add_option("--cores", options->cores, "N equal cores on one bus and memory")
            ->type_name("N"));

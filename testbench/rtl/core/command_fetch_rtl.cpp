@@ -92,7 +92,7 @@ class CommandFetch final : public CommandFetchRtl {
   void quiet() {
     dut_->look_ready_i = 1;
     dut_->start_i = dut_->ready_i = dut_->ar_ready_i = dut_->r_valid_i = 0;
-    dut_->record_valid_i = 0;  // a core's chains: tests/rtl/core/core_test.cpp
+    dut_->record_valid_i = dut_->stop_i = 0;  // a core's chains: tests/rtl/core/core_test.cpp
   }
 
   mutable VerilatedDut<Vcommand_fetch_4_checked> dut_;

@@ -132,7 +132,9 @@ std::string problem_of(const hw::Command& command, const hw::Program& program,
     if (store != nullptr && store->encoder) return "an encoder";
     return problem_of(*result, program, size);
   }
-  return command.opcode() == hw::Opcode::kEnd ? "" : "the RTL has no unit for it";
+  const hw::Opcode opcode = command.opcode();
+  const bool known = opcode == hw::Opcode::kHost || opcode == hw::Opcode::kEnd;
+  return known ? "" : "the RTL has no unit for it";
 }
 
 }  // namespace

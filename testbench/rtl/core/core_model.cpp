@@ -201,7 +201,7 @@ class CorePasses {
           chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
                        second_operand(command), arrival, std::max(out, arrival)));
       fetch.is_out(i, out = at.dispatched);
-      CoreCommandTimes times{at.dispatched, at.started, 0, 0, at.readable};
+      CoreCommandTimes times{at.dispatched, at.started, at.started, 0, 0, at.readable};
       const std::uint64_t before = last.run.commands[i].started;
       const auto run_unit = [&](const auto& known) {
         const auto after = [before](std::uint64_t cycle) {
@@ -225,7 +225,8 @@ class CorePasses {
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
     }
-    next.run.done = std::max(end, fetch.arrival(count - 1)) + 1;
+    next.run.counted = std::max(end, fetch.arrival(count - 1));
+    next.run.done = next.run.counted + 1;
     next.run.fetches = fetch.requests();
     next.run.writes = next.stores.requests;
     next.run.operands = next.stores.operands;
@@ -314,7 +315,7 @@ CoreRun check_core(CoreRtl& core, const CoreCase& test,
     check.mismatch(is.dispatched != should.dispatched || is.started != should.started);
     check.mismatch(is.released != should.released || is.completed != should.completed);
   }
-  check.mismatch(found.done != expected.done);
+  check.mismatch(found.done != expected.done || found.counted != expected.counted);
   check_requests(check, found.fetches, of_any(expected.fetches));
   check_requests(check, found.reads, expected.reads);
   check_requests(check, found.operands, of_any(expected.operands));

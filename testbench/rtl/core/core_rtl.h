@@ -42,9 +42,20 @@ struct CoreCase {
 
 struct CoreCommandTimes {
   std::uint64_t dispatched = 0, started = 0;
+  /// A matmul starts in gates while the one before it still reads: cycle from which on it has the
+  /// array, as it starts in the model. Else `started`.
+  std::uint64_t begun = 0;
   std::uint64_t released = 0;  ///< of a load: 0
   std::uint64_t completed = 0;
   std::uint64_t readable = 0;  ///< hw::DispatchTimes; not known of the RTL
+};
+
+/// The first time at which a command is not where it was expected.
+struct CommandDifference {
+  enum class Moment : std::uint8_t { kDispatched, kBegun, kCompleted };
+  std::size_t command = 0;
+  Moment moment = Moment::kDispatched;
+  std::uint64_t found = 0, expected = 0;  ///< cycles
 };
 
 /// What happened, or should.
@@ -52,23 +63,28 @@ struct CoreRun {
   std::vector<CoreCommandTimes> commands;  ///< without `end`
   std::vector<hw::ReadRequest> fetches, reads, operands;
   std::vector<hw::WriteRequest> writes;
-  std::uint64_t done = 0;  ///< cycle from which the core says so
+  std::uint64_t began = 0;            ///< cycle of the system, if there is one
+  std::uint64_t done = 0;             ///< cycle from which on the interrupt is high
+  std::uint64_t counted = 0;          ///< register CYCLES
+  std::vector<std::uint64_t> called;  ///< register HOST_CALL at each command for the host
 };
 
 /// Drives the Verilated core (rtl/core/systole_core.sv).
 class CoreRtl {
  public:
   virtual ~CoreRtl() = default;
-  /// Starts the program in cycle 0. Local memories hold what the
-  /// program before left, at first anything. `memory` is read and written. `expected`: for the
-  /// waveform, or null. Throws std::invalid_argument if the core stops at a command,
-  /// std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.
+  /// Starts the program in cycle 0, and says at once that a command for the host is done. Local
+  /// memories hold what the program before left, at first anything. `memory` is read and written.
+  /// `expected`: for the waveform, or null. Throws std::invalid_argument if the core stops at a
+  /// command, std::runtime_error on a breach of the protocol of AXI4, or if the RTL hangs.
   virtual CoreRun run(const CoreCase& test, const CoreMemory& ports,
                       std::vector<std::uint8_t>& memory, const CoreRun* expected) = 0;
   [[nodiscard]] virtual const CoreSize& size() const = 0;
   [[nodiscard]] virtual std::uint64_t cycles() const = 0;  ///< of the last run
   [[nodiscard]] virtual bool error() const = 0;   ///< a response of the last run was no OKAY
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
+  /// The last program has stopped and is not over: the core needs a reset.
+  [[nodiscard]] virtual bool busy() const = 0;
 };
 
 /// In a waveform the model's outputs are, for each unit, the cycles of dispatch and start of the

@@ -2,9 +2,11 @@
 
 #include <verilated.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,10 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "hw/host/core_registers.h"
 #include "testbench/rtl/core/core_ports.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/dma/memory_side.h"
 #include "testbench/rtl/drive/axi_manager_pins.h"
+#include "testbench/rtl/drive/axi_responder_pins.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 /// The Verilated core: its pins, what drives them, and what it says of commands.
@@ -56,10 +60,38 @@ ReadPins<BeatOf<Core>> operand_pins(Core& core) {
           core.operand_r_ready_o};
 }
 
+/// The pins of its registers, by the names of rtl/axi.
+struct RegisterPins {
+  RegisterPins* operator->() { return this; }
+
+  CData &aw_valid_i, &aw_id_i;
+  SData& aw_addr_i;
+  CData &aw_len_i, &aw_size_i, &w_valid_i;
+  QData& w_data_i;
+  CData &w_strb_i, &w_last_i, &b_ready_i, &ar_valid_i, &ar_id_i;
+  SData& ar_addr_i;
+  CData &ar_len_i, &ar_size_i, &r_ready_i;
+  CData &aw_ready_o, &w_ready_o, &b_valid_o, &b_id_o, &b_resp_o, &ar_ready_o, &r_valid_o, &r_id_o;
+  QData& r_data_o;
+  CData &r_resp_o, &r_last_o;
+};
+
+template <typename Core>
+RegisterPins register_pins(Core& core) {
+  return {core.host_aw_valid_i, core.host_aw_id_i,    core.host_aw_addr_i,  core.host_aw_len_i,
+          core.host_aw_size_i,  core.host_w_valid_i,  core.host_w_data_i,   core.host_w_strb_i,
+          core.host_w_last_i,   core.host_b_ready_i,  core.host_ar_valid_i, core.host_ar_id_i,
+          core.host_ar_addr_i,  core.host_ar_len_i,   core.host_ar_size_i,  core.host_r_ready_i,
+          core.host_aw_ready_o, core.host_w_ready_o,  core.host_b_valid_o,  core.host_b_id_o,
+          core.host_b_resp_o,   core.host_ar_ready_o, core.host_r_valid_o,  core.host_r_id_o,
+          core.host_r_data_o,   core.host_r_resp_o,   core.host_r_last_o};
+}
+
 /// The inputs of a core at which nothing happens.
 template <typename Core>
 void set_core_idle(Core& core) {
-  core.start_i = 0;
+  RegisterPins registers = register_pins(core);
+  drive_responder_pins(registers, {}, CorePorts::kRegisterBytes);
   core.fetch_ar_ready_i = core.fetch_r_valid_i = core.ar_ready_i = core.r_valid_i = 0;
   core.operand_ar_ready_i = core.operand_r_valid_i = 0;
   core.aw_ready_i = core.w_ready_i = core.b_valid_i = 0;
@@ -71,15 +103,20 @@ template <typename Core>
 void set_core_case(Core& core, const CoreCase& test) {
   core.in_order_i = test.slots == hw::SlotOrder::kIssue;
   core.overlap_i = static_cast<CData>(test.overlap);
-  core.address_i = test.address;
 }
 
 /// Takes the cycles of commands from the pins of a core.
 class CoreWatch {
  public:
-  /// Writes into `commands`, one for each command of the program but `end`.
-  CoreWatch(const CoreSize& size, std::vector<CoreCommandTimes>& commands)
-      : loads_(size.stations[0]), commands_(commands), of_entry_(size.entries()) {
+  /// Writes into `commands`, one for each command of the program but `end`. `expected`: see
+  /// CorePorts::expect().
+  CoreWatch(const CoreSize& size, std::vector<CoreCommandTimes>& commands,
+            const std::vector<CoreCommandTimes>* expected = nullptr)
+      : loads_(size.stations[0]),
+        matmuls_(size.stations[1]),
+        commands_(commands),
+        of_entry_(size.entries()),
+        expected_(expected) {
     while ((std::size_t{1} << entry_bits_) < of_entry_.size()) ++entry_bits_;
   }
 
@@ -92,39 +129,75 @@ class CoreWatch {
       const std::size_t entry =
           std::size_t{core.start_entry_o} >> (unit * entry_bits_) & ((1U << entry_bits_) - 1);
       current_.at(unit) = of_entry_.at(entry);
-      commands_.at(current_.at(unit)).started = now;
+      CoreCommandTimes& times = commands_.at(current_.at(unit));
+      times.started = times.begun = now;
       on_start(unit);
     }
     for (std::size_t entry = 0; entry < of_entry_.size(); ++entry) {
       const bool load = entry < loads_;
       if (!load && (core.released_o >> entry & 1U) != 0) {
         commands_.at(of_entry_[entry]).released = now + 1;
+        CoreCommandTimes& started = commands_.at(current_[kArray]);
+        if (entry < loads_ + matmuls_ && current_[kArray] != of_entry_[entry]) started.begun = now;
       }
       if ((core.completed_o >> entry & 1U) == 0) continue;
-      commands_.at(of_entry_[entry]).completed = now + 1;
+      complete(of_entry_[entry], now + 1);
+    }
+    if (core.host_done_o != 0) complete(called_, now);
+    if (core.calls_o != 0) {
+      commands_.at(next_).started = commands_.at(next_).begun = now + 1;
+      called_ = next_;
+      dispatch(now + 1);
     }
     if (core.entry_o != 0) {
       std::size_t entry = 0;
       while ((core.entry_o >> entry & 1U) == 0) ++entry;
       of_entry_.at(entry) = next_;
-      commands_.at(next_++).dispatched = now + 1;
+      dispatch(now + 1);
     }
-    return core.started_o != 0 || core.completed_o != 0 || core.entry_o != 0;
+    return core.started_o != 0 || core.completed_o != 0 || core.entry_o != 0 ||
+           core.host_done_o != 0;
   }
 
   /// The command that started last at a unit.
   [[nodiscard]] std::size_t current(std::size_t unit) const { return current_.at(unit); }
   /// The command that is dispatched next.
   [[nodiscard]] std::size_t next() const { return next_; }
+  [[nodiscard]] const std::optional<CommandDifference>& difference() const { return difference_; }
 
  private:
-  const std::size_t loads_;  ///< entries of the station for loads
+  static constexpr std::size_t kArray = 1;  ///< a unit
+
+  void dispatch(std::uint64_t cycle) {
+    commands_.at(next_).dispatched = cycle;
+    compare(next_++, CommandDifference::Moment::kDispatched, &CoreCommandTimes::dispatched, cycle);
+  }
+  void complete(std::size_t command, std::uint64_t cycle) {
+    CoreCommandTimes& times = commands_.at(command);
+    times.completed = cycle;
+    compare(command, CommandDifference::Moment::kBegun, &CoreCommandTimes::begun, times.begun);
+    compare(command, CommandDifference::Moment::kCompleted, &CoreCommandTimes::completed, cycle);
+  }
+  void compare(std::size_t command, CommandDifference::Moment moment,
+               std::uint64_t CoreCommandTimes::*of, std::uint64_t found) {
+    if (expected_ == nullptr || difference_ || (*expected_)[command].*of == found) return;
+    difference_ = {command, moment, found, (*expected_)[command].*of};
+  }
+
+  const std::size_t loads_, matmuls_;  ///< entries of their stations
   unsigned entry_bits_ = 0;
   std::vector<CoreCommandTimes>& commands_;
   std::vector<std::size_t> of_entry_;                 ///< command
   std::array<std::size_t, hw::kStations> current_{};  ///< by unit
   std::size_t next_ = 0;
+  std::size_t called_ = 0;  ///< for the host
+  const std::vector<CoreCommandTimes>* const expected_;
+  std::optional<CommandDifference> difference_;
 };
+
+inline std::invalid_argument stop_at(std::size_t command) {
+  return std::invalid_argument("command " + std::to_string(command) + " is none for the RTL");
+}
 
 /// One program, cycle by cycle, in a Verilated core.
 template <typename Model>
@@ -133,7 +206,8 @@ class CoreSession {
   CoreSession(VerilatedDut<Model>& dut, const CoreSize& size, const CoreCase& test,
               const CoreMemory& ports, std::vector<std::uint8_t>& memory, const CoreRun* expected)
       : dut_(dut),
-        begin_(dut.cycles()),
+        address_(test.address),
+        register_pins_(register_pins(*dut)),
         fetch_pins_(fetch_pins(*dut)),
         operand_pins_(operand_pins(*dut)),
         expected_(expected),
@@ -145,16 +219,32 @@ class CoreSession {
         watch_(size, run_.commands) {}
 
   CoreRun run() {
+    write_register(hw::CoreRegisterMap::kProgram, address_);
+    write_register(hw::CoreRegisterMap::kControl, hw::CoreRegisterMap::kStart);
     dut_.show_operation(words_.data(), 0);
-    step();  // done_o is that of the program before
-    while (dut_->done_o == 0) step();
+    begin_ = dut_.cycles();
+    while (!step()) {
+    }
+    if (dut_->interrupt_o == 0) throw std::runtime_error("no interrupt at the end");
     run_.done = dut_.cycles() - begin_;
+    run_.counted = read_register(hw::CoreRegisterMap::kCycles);
+    write_register(hw::CoreRegisterMap::kControl, hw::CoreRegisterMap::kAcknowledge);
+    if (dut_->interrupt_o != 0) throw std::runtime_error("the interrupt stays");
+    const std::uint64_t status = read_register(hw::CoreRegisterMap::kStatus);
+    busy_ = (status & hw::CoreRegisterMap::kBusy) != 0;
+    if (((status & hw::CoreRegisterMap::kFault) != 0) != (stopped_at_ || dut_->error_o)) {
+      throw std::runtime_error("STATUS says otherwise");
+    }
     run_.fetches = std::move(fetches_.requests());
     run_.reads = std::move(loads_.requests());
     run_.operands = std::move(operands_.requests());
     run_.writes = std::move(stores_.requests());
     return std::move(run_);
   }
+  /// The command at which the program has stopped.
+  [[nodiscard]] std::optional<std::size_t> stopped_at() const { return stopped_at_; }
+  /// It is not over.
+  [[nodiscard]] bool busy() const { return busy_; }
 
  private:
   static CoreRun commands_of(const CoreCase& test) {
@@ -163,24 +253,68 @@ class CoreSession {
     return run;
   }
 
+  /// Of no program. Ends in the cycle in which a write takes effect, or in which a value is there.
+  void access_register(hw::AxiPins pins) {
+    pins.b.ready = true;
+    drive_responder_pins(register_pins_, pins, CorePorts::kRegisterBytes);
+    dut_.settle();
+    dut_.end_cycle(true);
+    pins = {};
+    pins.b.ready = pins.r.ready = true;
+    drive_responder_pins(register_pins_, pins, CorePorts::kRegisterBytes);
+    dut_.settle();
+  }
+  void write_register(std::uint64_t offset, std::uint64_t value) {
+    access_register(write_pins(offset, value));
+    if (dut_->host_b_valid_o == 0 || dut_->host_b_resp_o != 0) {
+      throw std::runtime_error("a register does not take what is written");
+    }
+    if (dut_->start_o == 0) next_cycle();
+  }
+  std::uint64_t read_register(std::uint64_t offset) {
+    hw::AxiPins pins;
+    pins.ar = register_access(offset);
+    access_register(pins);
+    if (dut_->host_r_valid_o == 0 || dut_->host_r_resp_o != 0) {
+      throw std::runtime_error("a register does not answer");
+    }
+    const std::uint64_t value = dut_->host_r_data_o;
+    next_cycle();
+    return value;
+  }
+  static hw::AxiPins write_pins(std::uint64_t offset, std::uint64_t value) {
+    hw::AxiPins pins;
+    pins.aw = register_access(offset);
+    pins.w.valid = pins.w.last = true;
+    pins.w.strobes = (1U << CorePorts::kRegisterBytes) - 1;
+    std::memcpy(pins.w.data.data(), &value, sizeof value);
+    return pins;
+  }
+  static hw::AxiAddress register_access(std::uint64_t offset) {
+    return {true, false, 0, offset, 0, 3, hw::AxiBurst::kIncr};
+  }
+  void next_cycle() {
+    dut_.end_cycle(true);
+    dut_.settle();
+  }
+
   void cycle(bool moved) {
     dut_.show_cycle(dut_.cycles());
     dut_.show_words(words_.data(), words_.size());
     dut_.end_cycle(moved);
   }
 
-  void step() {
+  /// A cycle of the program. Whether it is its last one.
+  bool step() {
     const std::uint64_t now = dut_.cycles() - begin_;
-    dut_->start_i = now == 0;
+    play_host();
     fetches_.drive(fetch_pins_, now);
     loads_.drive(dut_, now);
     operands_.drive(operand_pins_, now);
     stores_.drive(dut_, now);
     dut_.settle();
-    if (dut_->fault_o) {
-      throw std::invalid_argument("command " + std::to_string(watch_.next()) +
-                                  " is none for the RTL");
-    }
+    const bool over = dut_->finish_o != 0 || dut_->stuck_o != 0;
+    called_ = called_ || dut_->calls_o != 0;
     const bool moved = watch_.cycle(*dut_, now, [this](std::size_t unit) { show(unit); });
     fetches_.take(fetch_pins_, now, 0);
     loads_.take(dut_, now, watch_.current(0));
@@ -189,6 +323,23 @@ class CoreSession {
     dut_.settle();
     cycle(moved || !fetches_.idle() || !loads_.idle() || !operands_.idle() || !stores_.idle());
     dut_.settle();
+    if (dut_->fault_o && !stopped_at_) stopped_at_ = watch_.next();
+    return over;
+  }
+
+  /// At the interrupt of a command for the host: a read in one cycle, a write in the next.
+  void play_host() {
+    hw::AxiPins pins;
+    if (called_ && dut_->interrupt_o != 0) {
+      called_ = false;
+      pins.ar = register_access(hw::CoreRegisterMap::kHostCall);
+    } else if (dut_->host_r_valid_o != 0) {
+      run_.called.push_back(dut_->host_r_data_o);
+      pins = write_pins(hw::CoreRegisterMap::kControl,
+                        hw::CoreRegisterMap::kAcknowledge | hw::CoreRegisterMap::kHostDone);
+    }
+    pins.b.ready = pins.r.ready = true;
+    drive_responder_pins(register_pins_, pins, CorePorts::kRegisterBytes);
   }
 
   void show(std::size_t unit) {
@@ -199,7 +350,9 @@ class CoreSession {
   }
 
   VerilatedDut<Model>& dut_;
-  const std::uint64_t begin_;
+  const std::uint64_t address_;
+  std::uint64_t begin_ = 0;
+  RegisterPins register_pins_;
   ReadPins<BeatOf<Model>> fetch_pins_, operand_pins_;
   const CoreRun* const expected_;
   ReadSide fetches_, loads_, operands_;
@@ -207,6 +360,9 @@ class CoreSession {
   CoreRun run_;
   CoreWatch watch_;
   std::array<std::int32_t, kCoreViewWords> words_{};
+  bool called_ = false;  ///< a command for the host has begun, its interrupt not
+  std::optional<std::size_t> stopped_at_;
+  bool busy_ = false;
 };
 
 template <typename Model>
@@ -221,17 +377,24 @@ class VerilatedCore final : public CoreRtl {
     set_core_idle(*dut_);
     set_core_case(*dut_, test);
     if (test.resets) dut_.reset();
-    return CoreSession<Model>(dut_, size_, test, ports, memory, expected).run();
+    busy_ = true;
+    CoreSession<Model> session(dut_, size_, test, ports, memory, expected);
+    CoreRun run = session.run();
+    busy_ = session.busy();
+    if (const auto command = session.stopped_at()) throw stop_at(*command);
+    return run;
   }
 
   [[nodiscard]] const CoreSize& size() const override { return size_; }
   [[nodiscard]] std::uint64_t cycles() const override { return dut_.cycles(); }
   [[nodiscard]] bool error() const override { return dut_->error_o != 0; }
   [[nodiscard]] bool failed() const override { return dut_.failed(); }
+  [[nodiscard]] bool busy() const override { return busy_; }
 
  private:
   const CoreSize size_;
   mutable VerilatedDut<Model> dut_;
+  bool busy_ = false;
 };
 
 /// A Verilated core between bridges.
@@ -248,33 +411,27 @@ class BridgedCore final : public CorePorts {
 
   [[nodiscard]] const CoreSize& size() const override { return size_; }
   hw::AxiManager& port(Port port) override { return ports_.at(port); }
+  hw::AxiResponder& registers() override { return registers_; }
 
-  void start(const CoreCase& test, std::uint64_t at) override {
+  void reset(Callbacks callbacks) override {
+    callbacks_ = std::move(callbacks);
     set_core_idle(*dut_);
-    set_core_case(*dut_, test);
     dut_.reset();
-    shows_ = !wave_.empty() && !watch_;
-    begin_ = at;
-    if (shows_) {
-      time_->begin_at(at);
-      dut_.show_operation(nullptr, 0);
-    }
-    dut_->start_i = 1;
-    dut_.settle();
-    run_ = {};
-    run_.commands.resize(test.program.commands.size() - 1);
-    watch_.emplace(size_, run_.commands);
-    edges_ = moved_ = 0;
+    interrupt_ = active_ = hangs_ = false;
     stopped_at_.reset();
-    hangs_ = false;
-    active_ = true;
+  }
+
+  void expect(const CoreCase& test, const std::vector<CoreCommandTimes>* times) override {
+    set_core_case(*dut_, test);
+    expected_ = test.program.commands.size() - 1;
+    times_ = times;
+  }
+  [[nodiscard]] const std::optional<CommandDifference>& difference() const override {
+    return watch_.value().difference();
   }
 
   [[nodiscard]] const CoreRun& run() const override {
-    if (stopped_at_) {
-      throw std::invalid_argument("command " + std::to_string(*stopped_at_) +
-                                  " is none for the RTL");
-    }
+    if (stopped_at_) throw stop_at(*stopped_at_);
     if (hangs_) {
       throw std::runtime_error("the core in RTL hangs at command " +
                                std::to_string(watch_->next()));
@@ -290,6 +447,24 @@ class BridgedCore final : public CorePorts {
   static constexpr std::uint64_t kLook = 1024;
   /// Cycles without a start or an end of a command, more than any of them takes.
   static constexpr std::uint64_t kHang = 10'000'000;
+
+  class RegisterPort final : public hw::AxiResponder {
+   public:
+    explicit RegisterPort(BridgedCore& core) : core_(core) {}
+    void settle(hw::AxiPins& pins) override {
+      RegisterPins rtl = register_pins(*core_.dut_);
+      take_responder_pins(rtl, pins, kRegisterBytes);
+      drive_responder_pins(rtl, pins, kRegisterBytes);
+    }
+    void edge() override {
+      if (core_.active_) return core_.edge();
+      core_.clock();
+    }
+    [[nodiscard]] bool active() const override { return core_.active_; }
+
+   private:
+    BridgedCore& core_;
+  };
 
   class ManagerPort final : public hw::AxiManager {
    public:
@@ -324,27 +499,61 @@ class BridgedCore final : public CorePorts {
   }
 
   void edge() {
-    if (++edges_ % kPorts != 0 || !active_) return;
-    const std::uint64_t now = dut_.cycles();
+    if (active_ && ++edges_ % (kPorts + 1) == 0) clock();
+  }
+
+  void clock() {
+    const std::uint64_t now = dut_.cycles() - begin_;
     dut_.settle();
-    if (dut_->fault_o) stopped_at_ = watch_->next();
-    if (watch_->cycle(*dut_, now, [](std::size_t) {})) moved_ = now;
-    if (shows_) show(now);
+    const bool ends = dut_->finish_o != 0;
+    if (active_) {
+      if (watch_->cycle(*dut_, now, [](std::size_t) {})) moved_ = now;
+      if (shows_) show(now);
+    }
     // Who waits for whom is for the bridges to say, so a cycle without progress is none of a hang.
     dut_.end_cycle(true);
-    if (dut_->start_i != 0) {
-      dut_->start_i = 0;
-      dut_.settle();
+    dut_.settle();
+    if (active_) {
+      if (dut_->fault_o && !stopped_at_) stopped_at_ = watch_->next();
+      hangs_ = now - moved_ > kHang;
+      if (watch_->difference() && !differs_at_) differs_at_ = now;
+      const bool stops = differs_at_ && now >= *differs_at_ + kCyclesBehind;
+      if (ends || stops || hangs_ || dut_->stuck_o != 0) end_program();
+      if (stops || hangs_) callbacks_.on_stop();
+    } else if (dut_->start_o != 0) {
+      begin_program();
     }
-    run_.done = dut_.cycles();
-    hangs_ = now - moved_ > kHang;
-    active_ = dut_->done_o == 0 && !stopped_at_ && !hangs_;
-    if (shows_ && !active_) end_wave();
+    if ((dut_->interrupt_o != 0) == interrupt_) return;
+    interrupt_ = !interrupt_;
+    moved_ = now;
+    callbacks_.on_interrupt(interrupt_);
+  }
+
+  void begin_program() {
+    if (!expected_) throw std::logic_error("the host has started a program that nobody expects");
+    shows_ = !wave_.empty() && !watch_;
+    stopped_at_.reset();
+    run_ = {};
+    run_.commands.resize(*expected_);
+    run_.began = system_begin_ = callbacks_.on_start();
+    watch_.emplace(size_, run_.commands, times_);
+    differs_at_.reset();
+    begin_ = dut_.cycles();
+    edges_ = moved_ = 0;
+    active_ = true;
+    if (!shows_) return;
+    time_->begin_at(system_begin_);
+    dut_.show_operation(nullptr, 0);
+  }
+  void end_program() {
+    run_.done = dut_.cycles() - begin_;
+    active_ = false;
+    if (shows_) end_wave();
   }
 
   /// The waveform has this cycle of the program, if that is in its window.
   void show(std::uint64_t now) {
-    const std::uint64_t cycle = begin_ + now;
+    const std::uint64_t cycle = system_begin_ + now;
     if (cycle < window_.from_cycle) return;
     if (now % kLook == 0) {
       std::error_code error;
@@ -367,12 +576,19 @@ class BridgedCore final : public CorePorts {
   std::array<ManagerPort, kPorts> ports_{ManagerPort{*this, kProgram}, ManagerPort{*this, kLoads},
                                          ManagerPort{*this, kStores},
                                          ManagerPort{*this, kOperands}};
+  RegisterPort registers_{*this};
+  Callbacks callbacks_;
+  std::optional<std::size_t> expected_;  ///< commands of the next program
+  const std::vector<CoreCommandTimes>* times_ = nullptr;
+  std::optional<std::uint64_t> differs_at_;
   CoreRun run_;
   std::optional<CoreWatch> watch_;
   std::optional<std::size_t> stopped_at_;
+  bool interrupt_ = false;
   bool shows_ = false;  ///< the waveform goes on
   bool cut_short_ = false;
-  std::uint64_t begin_ = 0;  ///< of the program, cycle of the system
+  std::uint64_t begin_ = 0;         ///< of the program, cycle of the RTL's clock
+  std::uint64_t system_begin_ = 0;  ///< of the system
   std::uint64_t edges_ = 0;
   std::uint64_t moved_ = 0;  ///< cycle in which something happened to a command
   bool hangs_ = false;

@@ -78,11 +78,28 @@ class CorePrograms : public testing::Test {
  protected:
   CorePrograms() : memory_(1 << 15) {}
 
-  CoreRun run(hw::Program program) {
+  CoreRun run(hw::Program program, bool resets = true) {
     program.commands.push_back(hw::test::empty_command(hw::Opcode::kEnd));
     const std::vector<std::uint8_t> image = hw::encode_program(program);
     std::copy(image.begin(), image.end(), memory_.begin() + kAt);
-    return core_->run({program, kAt}, ports(), memory_, nullptr);
+    CoreCase test{program, kAt};
+    test.resets = resets;
+    return core_->run(test, ports(), memory_, nullptr);
+  }
+  /// A program after one at which the core has stopped, without a reset, is as after a reset.
+  void expect_it_goes_on() {
+    hw::Program program;
+    program.chains.resize(1);
+    program.commands = {load_of(0, 16, 0), matmul_of(0, 0), store_of(4, 4, 512)};
+    const CoreRun after = run(program, false);
+    const CoreRun fresh = run(program);
+    ASSERT_EQ(after.commands.size(), fresh.commands.size());
+    for (std::size_t i = 0; i < after.commands.size(); ++i) {
+      EXPECT_EQ(after.commands[i].dispatched, fresh.commands[i].dispatched) << i;
+      EXPECT_EQ(after.commands[i].started, fresh.commands[i].started) << i;
+      EXPECT_EQ(after.commands[i].completed, fresh.commands[i].completed) << i;
+    }
+    EXPECT_EQ(after.counted, fresh.counted);
   }
   static CoreMemory ports() {
     const ReadAnswers reads{kTinyCore.lanes, 5, 5, 0, 1};
@@ -99,6 +116,9 @@ class CorePrograms : public testing::Test {
     } catch (const std::invalid_argument& error) {
       EXPECT_NE(std::string(error.what()).find("is none for the RTL"), std::string::npos);
     }
+    // Only a chain that is in the pipeline stays there.
+    EXPECT_TRUE(!core_->busy() || !chain.stages.empty());
+    if (!core_->busy()) expect_it_goes_on();
   }
   /// The same, of a program that check_program() accepts: what is known of it beforehand.
   void expect_refused(const std::string& why, const hw::Command& command,
@@ -125,6 +145,8 @@ class CorePrograms : public testing::Test {
     } catch (const std::invalid_argument& error) {
       EXPECT_EQ(std::string(error.what()), "command 6 is none for the RTL");
     }
+    EXPECT_FALSE(core_->busy());
+    expect_it_goes_on();
   }
   static hw::Command store_of(std::uint32_t m, std::uint32_t n, std::uint32_t to) {
     hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
@@ -427,9 +449,53 @@ TEST_F(CorePrograms, StopAtWhatNeedsOtherUnits) {
   hw::Command staged = load_of(64, 16, 0);
   staged.as<hw::cmd::Load>()->pre.emplace();
   expect_refused("stages before the anchor", staged);
-  for (const hw::Opcode opcode : {hw::Opcode::kAttention, hw::Opcode::kHost, hw::Opcode::kLoop}) {
+  for (const hw::Opcode opcode : {hw::Opcode::kAttention, hw::Opcode::kLoop}) {
     expect_refused("no unit", hw::test::empty_command(opcode));
   }
+}
+
+// Chunks that were not asked for, chains that wait for commands behind it, and commands that have
+// been looked at: nothing of it is left in the program after it.
+TEST_F(CorePrograms, LeaveNothingOfWhatIsBehindAStop) {
+  for (std::size_t at = 0; at < 12; ++at) {
+    hw::Program program;
+    program.chains.resize(3);
+    for (std::size_t i = 0; i < 24; ++i) {
+      hw::Command store = store_of(4, 4, 512);
+      store.as<hw::cmd::Store>()->chain.chain = static_cast<std::uint16_t>(i % 3);
+      program.commands.push_back(i % 2 == 0 ? store : load_of(0, 16, 0));
+    }
+    program.commands[at] = hw::test::empty_command(hw::Opcode::kLoop);
+    EXPECT_THROW((void)run(program), std::invalid_argument);
+    ASSERT_FALSE(core_->busy()) << at;
+    expect_it_goes_on();
+    ASSERT_FALSE(HasFailure()) << at;
+  }
+}
+
+// A fence on both sides, and the address of the command in its register.
+TEST_F(CorePrograms, WaitForTheHostAtItsCommands) {
+  hw::Program program;
+  program.chains.resize(1);
+  const hw::Command host = hw::test::empty_command(hw::Opcode::kHost);
+  program.commands = {load_of(0, 64, 0), host, host, load_of(0, 16, 0), matmul_of(0, 0), host};
+  for (int i = 0; i < 4; ++i) program.commands.push_back(load_of(0, 16, 0));
+  const CoreRun times = run(program);
+  const auto at = [&](std::size_t i) { return times.commands.at(i); };
+  EXPECT_EQ(at(1).dispatched, at(0).completed + 1);
+  EXPECT_EQ(at(2).dispatched, at(1).completed + 1);
+  EXPECT_EQ(at(3).dispatched, at(2).completed + 1);
+  EXPECT_EQ(at(5).dispatched, at(4).completed + 1);
+  EXPECT_EQ(at(6).dispatched, at(5).completed + 1);
+  for (const std::size_t i : {1, 2, 5}) {
+    EXPECT_EQ(at(i).started, at(i).dispatched);
+    EXPECT_EQ(at(i).completed, at(i).dispatched + 3) << "a read, a write, its effect";
+  }
+  const auto address = [](std::uint64_t i) {
+    return kAt + hw::kHeaderBytes + i * hw::kCommandBytes;
+  };
+  EXPECT_EQ(times.called, (std::vector<std::uint64_t>{address(1), address(2), address(5)}));
+  EXPECT_FALSE(core_->failed());
 }
 
 TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
@@ -466,6 +532,13 @@ TEST_F(CorePrograms, NeedAHeader) {
   hw::Program program;
   program.commands = {hw::test::empty_command(hw::Opcode::kEnd)};
   EXPECT_THROW((void)core_->run({program, kAt}, ports(), memory_, nullptr), std::invalid_argument);
+  EXPECT_FALSE(core_->busy());
+  expect_it_goes_on();
+  EXPECT_THROW((void)core_->run({program, std::uint64_t{1} << 40}, ports(), memory_, nullptr),
+               std::invalid_argument)
+      << "beyond the addresses of its ports";
+  EXPECT_FALSE(core_->busy());
+  expect_it_goes_on();
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ Constants counterparts() {
       {"OpMatmul", code(hw::Opcode::kMatmul)},
       {"OpStore", code(hw::Opcode::kStore)},
       {"OpMove", code(hw::Opcode::kMove)},
+      {"OpHost", code(hw::Opcode::kHost)},
       {"Immediate", code(Operand::kImmediate)},
       {"Channel", code(Operand::kChannel)},
       {"Row", code(Operand::kRow)},

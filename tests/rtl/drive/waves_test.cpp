@@ -27,6 +27,7 @@
 #include "tests/rtl/axi/axi_sram_case.h"
 #include "tests/rtl/core/core_case.h"
 #include "tests/rtl/core/core_program.h"
+#include "tests/rtl/core/core_registers_run.h"
 #include "tests/rtl/core/fetch_case.h"
 #include "tests/rtl/core/load_path_case.h"
 #include "tests/rtl/dma/axi_memory.h"
@@ -270,6 +271,12 @@ void run_load_path(const RtlOptions& options, RtlReport& report) {
       *path, test.test(), [&] { return test.answers().memory(); }, report["load_path"]);
 }
 
+void run_registers(const RtlOptions& options, RtlReport& report) {
+  RegisterRun run(options.for_block("core_registers", CoreRegistersRtl::kBytes / 4), 100);
+  run.run(300);
+  report["core_registers"] = {run.reads + run.writes, 0, 0};
+}
+
 void run_core(const RtlOptions& options, RtlReport& report) {
   const auto core = make_core(options.for_block("core", kCoreViewWords));
   hw::test::Random random(5);
@@ -312,6 +319,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_expansion(options, report);
   } else if (block == "load_path") {
     run_load_path(options, report);
+  } else if (block == "core_registers") {
+    run_registers(options, report);
   } else if (block == "core") {
     run_core(options, report);
   } else if (block == "read_dma") {
@@ -346,12 +355,13 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 
 INSTANTIATE_TEST_SUITE_P(
     Blocks, RtlWaves,
-    testing::Values("dispatcher", "command_fetch", "command_decoder", "read_dma", "weight_expander",
-                    "scratchpad", "load_path", "core", "systolic_array", "split_array",
-                    "output_array", "accumulator_sram", "requantizer", "divider", "i_exp", "i_gelu",
-                    "softmax_unit", "i_sqrt", "stream_softmax", "layernorm_unit", "postop_pipeline",
-                    "sparser_line", "denser_line", "attention_softmax", "head_mix_line", "fp16_mul",
-                    "fp16_add", "mpu_tree", "ring_router", "axi_dma", "axi_sram"),
+    testing::Values("dispatcher", "core_registers", "command_fetch", "command_decoder", "read_dma",
+                    "weight_expander", "scratchpad", "load_path", "core", "systolic_array",
+                    "split_array", "output_array", "accumulator_sram", "requantizer", "divider",
+                    "i_exp", "i_gelu", "softmax_unit", "i_sqrt", "stream_softmax", "layernorm_unit",
+                    "postop_pipeline", "sparser_line", "denser_line", "attention_softmax",
+                    "head_mix_line", "fp16_mul", "fp16_add", "mpu_tree", "ring_router", "axi_dma",
+                    "axi_sram"),
     [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

@@ -16,6 +16,7 @@
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 #include "tests/rtl/core/random_core_runs.h"
+#include "tests/testbench/gates/core_programs.h"
 
 namespace systole::testbench {
 namespace {
@@ -182,6 +183,27 @@ TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
                       "postop_pipeline");
 }
 
+/// A user's core in this process, which has the code of the program.
+RtlOptions core_options(const std::string& folder) {
+  const std::string version = output_of({"--version"});  // systole 0.1.0 (COMMIT)
+  const std::size_t open = version.find(" ("), close = version.find(')');
+  EXPECT_LT(open, close) << version;
+  const std::string program =
+      version.substr(8, open - 8) + " " + version.substr(open + 2, close - open - 2);
+  RtlOptions options;
+  options.own["core"] = &load_own_rtl(folder, "core", program);
+  return options;
+}
+
+/// On its bus beside the model: no byte differs, and most programs are equal in every cycle.
+void expect_programs(const RtlOptions& options, const char* name) {
+  const char* const wanted = std::getenv("SYSTOLE_CORE_PROGRAMS");
+  const ProgramsOff off = compare_programs(
+      options, kTinyCore, wanted == nullptr ? 100 : std::strtoull(wanted, nullptr, 10));
+  off.print(name);
+  EXPECT_GE(2 * off.equal, off.programs);
+}
+
 // Layers of an encoder as the mapper fuses them, and programs that nobody would write, each byte
 // and each cycle.
 TEST(OwnRtl, ACoreOf16x16RunsProgramsOfItsMachineIfAskedFor) {
@@ -206,20 +228,32 @@ TEST(OwnRtl, ACoreOf16x16RunsProgramsOfItsMachineIfAskedFor) {
                  "core.load_queue: found 4, expected 8, that of the core's RTL, ");
   expect_refusal({"matmul", "9x10x11", "-m", "transformer", "--rtl", core},
                  "--rtl core: runs whole programs");
-  // In this process too, which has the same code.
-  const std::string version = output_of({"--version"});  // systole 0.1.0 (COMMIT)
-  const std::size_t open = version.find(" ("), close = version.find(')');
-  ASSERT_LT(open, close) << version;
-  const std::string program =
-      version.substr(8, open - 8) + " " + version.substr(open + 2, close - open - 2);
-  RtlOptions options;
-  options.own["core"] = &load_own_rtl(directory.path(), "core", program);
+  const RtlOptions options = core_options(directory.path());
   const auto gates = make_core(options);
   EXPECT_EQ(gates->size().lanes, 16U);
   const RandomCoreRuns runs = run_random_programs(*gates, 300, 16);
   EXPECT_GT(runs.counts.operations, 2'000U);
   EXPECT_GT(runs.waits, runs.counts.operations / 4);
   EXPECT_GT(runs.operands, 500U);
+  expect_programs(options, "16x16");
+}
+
+// Four lanes as in the core that is built, and every other size as small as it can be.
+TEST(OwnRtl, ASmallCoreRunsRandomProgramsIfAskedFor) {
+  if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
+    GTEST_SKIP() << "compiling a core takes minutes: SYSTOLE_LARGE_RTL=1 runs this test";
+  }
+  const TempDirectory directory;
+  directory.write("rtl.toml",
+                  "block = 'core'\ntop = 'systole_core'\nsources = ['core/systole_core.sv']\n"
+                  "lanes = 4\nload_queue = 2\ncompute_queue = 2\nstore_queue = 2\n"
+                  "fetch_commands = 2\nrow_statistics = 64\nrequest_bytes = 16\noutstanding = 2\n"
+                  "scratchpad_banks = 2\nscratchpad_rows = 512\naccumulator_banks = 2\n"
+                  "accumulator_rows = 128\nchain_slots = 4\nstages = 4\nparameter_beats = 16\n"
+                  "operand_bytes = 4096\n");
+  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  expect_programs(core_options(directory.path()), "4x4, small");
 }
 
 TEST(OwnRtl, AnOutputStationaryArrayTakesTheBlocksPlace) {

@@ -384,7 +384,8 @@ std::size_t blocks_in_rtl() {
 TEST(Docs, CountTheBlocksInRtl) {
   static const std::vector<std::string> numbers{
       "twenty",      "twenty-one", "twenty-two",   "twenty-three", "twenty-four",
-      "twenty-five", "twenty-six", "twenty-seven", "twenty-eight", "twenty-nine"};
+      "twenty-five", "twenty-six", "twenty-seven", "twenty-eight", "twenty-nine",
+      "thirty",      "thirty-one", "thirty-two",   "thirty-three", "thirty-four"};
   const std::size_t blocks = blocks_in_rtl();
   ASSERT_GE(blocks, 20U);
   ASSERT_LT(blocks, 20 + numbers.size());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "model/build/host_operators.h"
 #include "support/network/encoder_run.h"
 #include "support/network/gates_network.h"
 #include "testbench/network/matmul_graph.h"
@@ -65,6 +66,7 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
     EXPECT_EQ(layer.commands.front().gates.dispatched, layer.commands.front().model.dispatched)
         << length << " tokens";
     EXPECT_EQ(layer.gates, layer.model) << length << " tokens";
+    EXPECT_EQ(layer.run.counted, model.cycles) << "register CYCLES, " << length << " tokens";
     for (const GatesCommand& command : layer.commands) {
       const std::uint64_t gates_end = command.gates.completed, model_end = command.model.completed;
       const std::uint64_t off = std::max(gates_end, model_end) - std::min(gates_end, model_end);
@@ -91,6 +93,33 @@ TEST(CoreSystem, RunsEncoderLayersWithTheModelsBytesOnItsBusAndDram) {
               static_cast<unsigned long long>(equal), static_cast<unsigned long long>(commands),
               static_cast<unsigned long long>(worst));
   EXPECT_EQ(equal, commands);
+}
+
+// Softmax, GELU, LayerNorm and additions are the host's: it reads what the core asks of it from the
+// registers of the gates, and the core waits.
+TEST(CoreSystem, WaitsForAHostThatComputesAsTheModelDoes) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.host.operators = hw::HostOperators::kFloat;
+  const auto core = make_core_ports({});
+  const model::EncoderShape shape{1, 8, 1, 16, true, 0, false};
+  test::Workload workload = test::encoder_workload(shape, 8, 1);
+  workload.graph = model::for_machine(std::move(workload.graph), machine);
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  ASSERT_EQ(core_program_problem(mapping.program), "");
+  const SimulationResult model = workload.simulate(mapping, machine);
+  const GatesComparison layer = compare_gates(run_on_bus(*core, machine, workload, mapping), model);
+  EXPECT_EQ(layer.differing, 0U);
+  EXPECT_EQ(layer.gates, layer.model);
+  EXPECT_EQ(layer.run.counted, model.cycles);
+  std::size_t calls = 0;
+  for (const GatesCommand& command : layer.commands) {
+    EXPECT_EQ(command.gates.dispatched, command.model.dispatched);
+    EXPECT_EQ(command.gates.completed, command.model.completed);
+    if (command.opcode != hw::Opcode::kHost) continue;
+    EXPECT_EQ(command.gates.started, command.model.started);
+    ++calls;
+  }
+  EXPECT_GT(calls, 4U);
 }
 
 // Beats of eight bytes, and four banks of sums.

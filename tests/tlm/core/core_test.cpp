@@ -219,10 +219,10 @@ TEST_F(CoreTest, UnitsAccountForEveryCycle) {
   std::uint64_t begin = 0;
   rig.run([&] {
     sc_core::wait(500, sc_core::SC_NS);
-    begin = rig.core.processor.cycle();
     rig.execute({load_command(0, 4096, 40, 10), load_command(kBank, 8192, 512),
                  matmul_command({37, 32, 16}, 0, kBank, 0), store_command(0, 16384, 37, 32)},
                 {kNoStages});
+    begin = rig.core.processor.start_cycle();
   });
   const auto load = account(rig.core.load, rig[1].released);
   EXPECT_EQ(load.at("idle"), begin);

@@ -59,6 +59,14 @@ class DfxRing : public test::SystemCTest {
   [[nodiscard]] std::uint64_t pass_ps() const {
     return system_->host.ends()[1] - system_->host.ends()[0];
   }
+  /// Of four cores, but for clock edges. The host accesses four registers of each, one after the
+  /// other, in part while others work.
+  void expect_pass(double ns, double edges_ns) const {
+    constexpr double kAccessNs = 5.0 * tlm_model::CoreRegisters::kAnswerCycles;
+    const double pass = static_cast<double>(pass_ps()) / 1e3;
+    EXPECT_GE(pass, ns + 8 * kAccessNs - edges_ns);
+    EXPECT_LE(pass, ns + 16 * kAccessNs + edges_ns);
+  }
 
   Pass pass_;
   std::unique_ptr<RingSystem> system_;
@@ -111,14 +119,13 @@ TEST_F(DfxRing, TakesSerialisationAndHops) {
   machine.ring.directions = 1;
   exchange(machine, [](std::uint32_t, std::uint32_t) { return 1.0F; });
   const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
-  const double expected = 3 * (line_ns + hop_ns + router_ns);
-  EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, expected, 3 * 5.0) << "clock edges";
+  expect_pass(3 * (line_ns + hop_ns + router_ns), 3 * 5.0);
 }
 
 TEST_F(DfxRing, TwoWaysAreShorter) {
   exchange(ring_of(4), [](std::uint32_t, std::uint32_t) { return 1.0F; });
   const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
-  EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, 2 * (line_ns + hop_ns + router_ns), 2 * 5.0);
+  expect_pass(2 * (line_ns + hop_ns + router_ns), 2 * 5.0);
 }
 
 // A core that cannot run its program ends the run.
