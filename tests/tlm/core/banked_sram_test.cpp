@@ -186,6 +186,8 @@ TEST_P(StagedLoadTest, IsCompleteWhenItsLastRowHasLeftTheStages) {
   EXPECT_GT(hw::chain_cycles(chain, 1, kRowBytes, machine_.preop.lanes).fill, 0U);
   EXPECT_EQ(rig[0].completed - rig[0].started, expected(chain));
   EXPECT_EQ(rig[1].started, rig[0].completed) << "what reads the tile waits for that";
+  EXPECT_EQ(rig.core.load.operations(),
+            std::uint64_t{std::get<0>(GetParam())} * kRowBytes * chain.stages.size());
 }
 
 TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
