@@ -112,9 +112,11 @@ ChildProcess::~ChildProcess() {
   wait_for_child(child_);
 }
 
-Bytes ChildProcess::result() {
-  if (BatchProgress* const progress = BatchProgress::current()) {
-    while (!has_answer(from_child_)) progress->tick();
+Bytes ChildProcess::result(const std::function<void()>& meanwhile) {
+  BatchProgress* const progress = BatchProgress::current();
+  while ((progress != nullptr || meanwhile) && !has_answer(from_child_)) {
+    if (progress != nullptr) progress->tick();
+    if (meanwhile) meanwhile();
   }
   Bytes result;
   std::vector<std::uint8_t> buffer(std::size_t{1} << 16);

@@ -33,9 +33,10 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Waits for what `work` returns; at most one call. Throws InputError with the text of one that
+  /// Waits for what `work` returns, and calls `meanwhile`, if there is one, some times a second; at
+  /// most one call. Throws InputError with the text of one that
   /// `work` threw, std::runtime_error with the text of another exception, or if it ended early.
-  [[nodiscard]] Bytes result();
+  [[nodiscard]] Bytes result(const std::function<void()>& meanwhile = {});
 
  private:
   pid_t child_ = -1;  ///< -1: has ended

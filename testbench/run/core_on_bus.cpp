@@ -1,5 +1,7 @@
 #include "testbench/run/core_on_bus.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -131,7 +133,10 @@ GatesBeside::GatesBeside(const hw::Machine& machine, const GatesProgram& program
       }) {}
 
 GatesRun GatesBeside::result() {
-  return nlohmann::json::from_msgpack(process_.result()).get<GatesRun>();
+  const Bytes bytes = process_.result([this] {
+    if (line_.due()) line_.draw(fmt::format("{} s in gates", line_.seconds()));
+  });
+  return nlohmann::json::from_msgpack(bytes).get<GatesRun>();
 }
 
 }  // namespace systole::testbench

@@ -8,6 +8,7 @@
 #include "hw/program/program.h"
 #include "mapper/program_file.h"
 #include "testbench/common/child_process.h"
+#include "testbench/common/progress.h"
 #include "testbench/rtl/core/core_ports.h"
 
 /// The core in RTL in the place of the model's: behind AXI4 bridges, on the bus of its machine,
@@ -76,10 +77,12 @@ class GatesBeside {
  public:
   GatesBeside(const hw::Machine& machine, const GatesProgram& program,
               const std::vector<std::vector<std::uint8_t>>& inputs, const RtlOptions& options);
-  /// Waits for the end; at most one call. Throws as ChildProcess::result().
+  /// Waits for the end, and says how long that takes; at most one call. Throws as
+  /// ChildProcess::result().
   [[nodiscard]] GatesRun result();
 
  private:
+  StatusLine line_;
   ChildProcess process_;
 };
 

@@ -104,6 +104,13 @@ TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
   EXPECT_LT(reference, text.find(" commands")) << text;
 }
 
+// The model beside them is done long before.
+TEST(ProgressLine, SaysThatTheGatesStillRun) {
+  const std::string text =
+      on_terminal({"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--rtl", "core"});
+  EXPECT_NE(text.find(" s in gates"), std::string::npos) << text;
+}
+
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
   const std::string text =
       on_terminal({"reproduce", "survey", "--part", "analysis,products,pruning"});
