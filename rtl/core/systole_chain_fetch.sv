@@ -28,7 +28,7 @@ module systole_chain_fetch #(
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  start_i,         // a program begins: it has chains of its own
-  output logic                  idle_o,          // no record is on its way
+  output logic                  idle_o,          // no record is in flight
 
   // the command that is looked at
   input  logic                  look_valid_i,

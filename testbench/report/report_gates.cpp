@@ -19,9 +19,12 @@ constexpr std::size_t kShownCommands = 64;
 /// By CommandDifference::Moment.
 constexpr std::array<const char*, 3> kMoments = {"dispatched", "begins", "complete"};
 
+/// From its begin to its end.
+std::uint64_t cycles_of(const CoreCommandTimes& times) { return times.completed - times.begun; }
+
 std::int64_t cycles_more(const GatesCommand& command) {
-  return static_cast<std::int64_t>(command.gates.taken()) -
-         static_cast<std::int64_t>(command.model.taken());
+  return static_cast<std::int64_t>(cycles_of(command.gates)) -
+         static_cast<std::int64_t>(cycles_of(command.model));
 }
 
 /// "23.4%", "-1.0%".
@@ -38,7 +41,7 @@ std::string difference_text(std::uint64_t gates, std::uint64_t model) {
   return more_text(gates, model) + " more";
 }
 
-ordered_json to_json(const GatesCommand::Times& times) {
+ordered_json times_json(const CoreCommandTimes& times) {
   return {
       {"dispatched", times.dispatched}, {"started", times.started}, {"completed", times.completed}};
 }
@@ -49,8 +52,8 @@ std::string kinds_table(const GatesComparison& comparison) {
     const GatesCommand& worst = comparison.commands[kind.worst];
     table.add({std::string(hw::name_of(opcode)), grouped(kind.commands), grouped(kind.gates),
                grouped(kind.model), more_text(kind.gates, kind.model),
-               fmt::format("{}: {} and {}", kind.worst, grouped(worst.gates.taken()),
-                           grouped(worst.model.taken()))});
+               fmt::format("{}: {} and {}", kind.worst, grouped(cycles_of(worst.gates)),
+                           grouped(cycles_of(worst.model)))});
   }
   return table.text();
 }
@@ -59,7 +62,7 @@ std::string commands_table(const GatesComparison& comparison) {
   Table table("command | >dispatched | >model | >started | >model | >completed | >model | >more");
   for (std::size_t i = 0; i < comparison.commands.size(); ++i) {
     const GatesCommand& command = comparison.commands[i];
-    const GatesCommand::Times &gates = command.gates, &model = command.model;
+    const CoreCommandTimes &gates = command.gates, &model = command.model;
     table.add({fmt::format("{} {}", i, hw::name_of(command.opcode)), grouped(gates.dispatched),
                grouped(model.dispatched), grouped(gates.started), grouped(model.started),
                grouped(gates.completed), grouped(model.completed),
@@ -78,8 +81,8 @@ std::map<hw::Opcode, GatesKind> GatesComparison::kinds() const {
     if (kind.commands++ == 0 || cycles_more(command) > cycles_more(commands[kind.worst])) {
       kind.worst = i;
     }
-    kind.gates += command.gates.taken();
-    kind.model += command.model.taken();
+    kind.gates += cycles_of(command.gates);
+    kind.model += cycles_of(command.model);
   }
   return kinds;
 }
@@ -122,15 +125,9 @@ GatesComparison compare_gates(GatesRun gates, const SimulationResult& model) {
   GatesComparison comparison;
   const std::vector<CoreCommandTimes> of_model = command_times(model);
   for (std::size_t i = 0; i < gates.commands.size(); ++i) {
-    const CoreCommandTimes& of_gates = gates.commands[i];
-    const CoreCommandTimes& should = of_model[i];
-    const hw::Opcode opcode = model.traces[i].opcode;
-    comparison.commands.push_back(
-        {opcode,
-         {of_gates.dispatched, of_gates.started, of_gates.completed, of_gates.begun},
-         {should.dispatched, should.started, should.completed, should.begun}});
-    comparison.gates = std::max(comparison.gates, of_gates.completed);
-    comparison.model = std::max(comparison.model, should.completed);
+    comparison.commands.push_back({model.traces[i].opcode, gates.commands[i], of_model[i]});
+    comparison.gates = std::max(comparison.gates, gates.commands[i].completed);
+    comparison.model = std::max(comparison.model, of_model[i].completed);
   }
   for (std::size_t i = 0; i < gates.outputs.size(); ++i) {
     const std::vector<std::uint8_t>&is = gates.outputs[i], &should = model.outputs[i];
@@ -153,8 +150,8 @@ ordered_json to_json(const GatesComparison& comparison) {
   ordered_json commands = ordered_json::array();
   for (const GatesCommand& command : comparison.commands) {
     commands.push_back({{"opcode", hw::name_of(command.opcode)},
-                        {"gates", to_json(command.gates)},
-                        {"model", to_json(command.model)}});
+                        {"gates", times_json(command.gates)},
+                        {"model", times_json(command.model)}});
   }
   return {{"cycles", comparison.gates},
           {"model_cycles", comparison.model},

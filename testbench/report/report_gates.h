@@ -16,13 +16,8 @@ namespace systole::testbench {
 
 /// When a command of the first inference ran, from the start of the program on.
 struct GatesCommand {
-  struct Times {
-    std::uint64_t dispatched = 0, started = 0, completed = 0;
-    std::uint64_t begun = 0;  ///< see CoreCommandTimes
-    [[nodiscard]] std::uint64_t taken() const { return completed - begun; }
-  };
   hw::Opcode opcode = hw::Opcode::kEnd;
-  Times gates, model;
+  CoreCommandTimes gates, model;
 };
 
 /// Commands of a kind, from their begin to their end.

@@ -18,7 +18,7 @@ class CoreRegistersRtl : public hw::AxiResponder {
     bool finish = false, fault = false, stuck = false, call = false;
     std::uint64_t call_address = 0;
   };
-  /// What it is told.
+  /// What the registers say to the core and to the host.
   struct Outputs {
     bool interrupt, start, running, called, host_done;
     std::uint64_t program;

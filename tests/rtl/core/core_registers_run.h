@@ -136,7 +136,7 @@ class RegisterRun {
     rtl_->edge();
   }
 
-  /// What the core is told in this cycle, and what the registers hold after it.
+  /// The outputs of this cycle, and what the registers hold after it.
   void compare(const CoreRegistersRtl::Core& core, bool effect) {
     HeldRegisters next = registers_;
     bool start = false, host_done = false;
