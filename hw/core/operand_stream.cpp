@@ -37,8 +37,7 @@ void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint
 std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t bank,
                                         std::uint64_t from, std::uint64_t to) const {
   if (from >= to) return 0;
-  // The banks serve the array's reads, and what loads and moves write, a cycle after the one that
-  // is said here, and parameters in it.
+  // The banks serve what is asked for a cycle after the one that is said here.
   const std::uint64_t all = (to - from) * banks.ports();
   const auto others = [&](std::uint64_t begin, std::uint64_t end) {
     return banks.used(bank, begin, end);

@@ -22,12 +22,13 @@ void RowOrder::next() {
   } while (!over() && !has_row());
 }
 
-RowStage::RowStage(const Stage& stage, std::uint64_t rows, std::uint64_t vectors)
+RowStage::RowStage(const Stage& stage, std::uint64_t rows, std::uint64_t vectors,
+                   std::uint64_t interval, std::uint64_t behind)
     : rows_(rows),
       vectors_(vectors),
       slots_(statistics_passes(stage) + 1),
-      gap_(stage_interval(stage, vectors) - slots_ * vectors),
-      line_(stage_latency(stage), false) {}
+      gap_(interval - slots_ * vectors),
+      line_(stage_latency(stage) + behind) {}
 
 bool RowStage::active() const {
   if (slot_ == slots_) return false;  // the gap
@@ -61,8 +62,7 @@ void RowStage::step(bool offered, bool refused) {
   const bool last_pass = begins && active() && slot_ == slots_ - 1;
   taken_ = (refused || waits) && (taken_ || (result && !refused));
   if (refused || waits) return;
-  line_.pop_back();
-  line_.push_front(last_pass);
+  line_.move(last_pass);
   if (!begins) return;
   busy_ = true;
   if (++at_ == (slot_ == slots_ ? gap_ : vectors_)) next_slot();
@@ -70,11 +70,17 @@ void RowStage::step(bool offered, bool refused) {
 
 RowFactors::RowFactors(const Stage& stage, std::uint64_t rows, std::uint64_t vectors)
     : rows_(rows - 1), vectors_(vectors), left_(vectors) {
-  for (const std::uint32_t cycles : factor_cycles(stage)) {
-    if (cycles != 0) cycles_.push_back(cycles);
+  const bool has_units = stage.op == StageOp::kDivideRowSum || stage.op == StageOp::kLayerNormApply;
+  if (has_units) {
+    for (const std::uint32_t cycles : factor_cycles(stage)) {
+      if (cycles != 0) cycles_.at(count_++) = cycles;
+    }
+  } else {
+    // Known as a whole: how often it has one, and when the first one is there.
+    cycles_[count_++] = static_cast<std::int64_t>(stage_interval(stage, vectors));
+    at_[0] = cycles_[0] - stage_lead(stage);
   }
-  at_.resize(cycles_.size());
-  at_[0] = 0;
+  std::fill(at_.begin() + 1, at_.end(), kNoRow);
 }
 
 void RowFactors::step(bool taken) {
@@ -82,16 +88,16 @@ void RowFactors::step(bool taken) {
   if (taken) left_ = row_end ? vectors_ : left_ - 1;
   bool free = !valid_ || row_end;  // what comes after the unit
   valid_ = valid_ && !row_end;
-  for (std::size_t unit = cycles_.size(); unit-- > 0;) {
-    if (!at_[unit]) {
+  for (std::size_t unit = count_; unit-- > 0;) {
+    if (at_[unit] == kNoRow) {
       free = true;
       continue;
     }
-    const bool moves = ++*at_[unit] >= cycles_[unit] && free;
+    const bool moves = ++at_[unit] >= cycles_[unit] && free;
     free = moves;
     if (!moves) continue;
-    at_[unit].reset();
-    if (unit + 1 == cycles_.size()) {
+    at_[unit] = kNoRow;
+    if (unit + 1 == count_) {
       valid_ = true;
     } else {
       at_[unit + 1] = 0;
@@ -103,65 +109,68 @@ void RowFactors::step(bool taken) {
 }
 
 StageFlow::StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
-                     std::uint64_t lanes) {
+                     std::uint64_t lanes, std::uint64_t before) {
   const std::uint64_t vectors = ceil_div(cols, lanes);
-  std::uint64_t latency = 0;
-  for (const Stage& stage : chain.stages) {
-    if (stage_info(stage.op).row_wise) {
-      row_.emplace(stage, rows, vectors);
+  const bool has_row_stage = is_row_wise(chain);
+  std::uint64_t latency = before, held = 0, interval = vectors;
+  for (auto stage = chain.stages.begin(); stage != chain.stages.end(); ++stage) {
+    const bool knows_rows = stage_info(stage->op).row_wise;
+    const bool has_factors = !has_factors_ && !knows_rows && stage_lead(*stage) != 0;
+    interval = std::max(interval, stage_interval(*stage, vectors));
+    if (has_factors) {
+      has_factors_ = true;
+      waits_ = has_row_stage || stage->operand == Operand::kRow;
+      held = waits_ ? latency : 0;
+      // Before a stage that passes over its rows more often, which keeps to the interval of the
+      // units, it is the first one that is waited for.
+      constexpr std::uint64_t kAll = ~std::uint64_t{0};
+      factors_ = has_row_stage ? RowFactors(*stage, 1, kAll) : RowFactors(*stage, rows, vectors);
+    }
+    if (knows_rows || (has_factors && !waits_)) {
+      std::uint64_t behind = 0;
+      for (auto after = stage + 1; after != chain.stages.end(); ++after) {
+        behind += stage_latency(*after);
+        interval = std::max(interval, stage_interval(*after, vectors));
+      }
+      if (knows_rows) {
+        row_.emplace(*stage, rows, vectors, interval, behind);
+      } else {
+        norm_.emplace(stage_latency(*stage) + behind);
+      }
       break;
     }
-    if (statistics_read(stage) != 0) factors_ = RowFactors(stage, rows, vectors);
-    if (stage.op == StageOp::kLayerNormApply) {
-      norm_.emplace(stage_latency(stage), false);
-      break;
-    }
-    if (stage.operand == Operand::kRow) divide_at_ = latency;
-    latency += stage_latency(stage);
+    latency += stage_latency(*stage);
   }
-  pipeline_.assign(latency, false);
-}
-
-bool StageFlow::wants_reciprocal(bool offered) const {
-  return divide_at_ && (*divide_at_ == 0 ? offered : pipeline_[*divide_at_ - 1]);
-}
-bool StageFlow::divides_late(bool offered) const {
-  return wants_reciprocal(offered) && !factors_.valid();
-}
-
-bool StageFlow::pipeline_result(bool offered) const {
-  return pipeline_.empty() ? offered : pipeline_.back();
+  before_ = StageLine(held);
+  line_ = StageLine(latency - held);
 }
 
 bool StageFlow::has_result(bool offered) const {
-  if (norm_) return norm_->back();
-  return row_ ? row_->has_result() : pipeline_result(offered);
+  if (norm_) return norm_->has_result(false);
+  return row_ ? row_->has_result() : line_result(offered);
 }
 
 bool StageFlow::last_takes(bool refused) const {
-  if (norm_) return factors_.valid() && !(norm_->back() && refused);
+  if (norm_) return factors_.valid() && !(norm_->has_result(false) && refused);
   return row_ ? row_->takes(refused) : !refused;
 }
 
 bool StageFlow::step(bool offered, bool refused) {
-  const bool result = pipeline_result(offered);
-  const bool late = divides_late(offered);
+  const bool result = line_result(offered);
+  const bool wants = wants_factor(offered);
+  const bool late = wants && !factors_.valid();
   const bool leaves = last_takes(refused);
   const bool moves = !(result && !leaves);
   const bool in = offered && moves && !late;
-  const bool divided = moves && wants_reciprocal(offered) && factors_.valid();
+  const bool takes = moves && wants && !late;
   const bool normalised = norm_ && result && leaves;
   if (row_) row_->step(result, refused);
-  if (norm_ && !(norm_->back() && refused)) {
-    norm_->pop_back();
-    norm_->push_front(normalised);
-  }
-  factors_.step(divided || normalised);
-  if (moves && !pipeline_.empty()) {
-    pipeline_.pop_back();
-    // What waits for its reciprocal holds what is before it alone.
-    const std::uint64_t held = late ? *divide_at_ : 0;
-    pipeline_.insert(pipeline_.begin() + static_cast<std::ptrdiff_t>(held), in);
+  if (norm_ && !(norm_->has_result(false) && refused)) norm_->move(normalised);
+  if (has_factors_) factors_.step(takes || normalised);
+  if (moves) {
+    // What waits for its factor holds what is before it alone.
+    line_.move(waits_ ? takes : in);
+    if (!late) before_.move(in);
   }
   return in;
 }

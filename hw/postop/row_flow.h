@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "hw/postop/postop.h"
@@ -44,15 +46,48 @@ class RowOrder {
   std::uint32_t slot_ = 0;
 };
 
+/// Stages that move as one: a line of so many cycles.
+class StageLine {
+ public:
+  explicit StageLine(std::uint64_t cycles = 0) : cycles_(cycles), at_(cycles) {}
+
+  [[nodiscard]] bool is_empty() const { return cycles_ == 0; }
+  /// A vector is at its end; `offered`: one is at its begin. They are the same in a line of none.
+  [[nodiscard]] bool has_result(bool offered) const {
+    return cycles_ == 0 ? offered : count_ != 0 && at_[first_] + cycles_ == moves_;
+  }
+  /// All vectors move on; what is at the end leaves. `in`: one comes.
+  void move(bool in) {
+    if (cycles_ == 0) return;
+    if (has_result(false)) {
+      first_ = first_ + 1 == cycles_ ? 0 : first_ + 1;
+      --count_;
+    }
+    if (in) {
+      const std::uint64_t last = first_ + count_;
+      at_[last < cycles_ ? last : last - cycles_] = moves_;
+      ++count_;
+    }
+    ++moves_;
+  }
+
+ private:
+  std::uint64_t cycles_, moves_ = 0;
+  std::vector<std::uint64_t> at_;  ///< in a ring: moves before each vector in it came
+  std::uint64_t first_ = 0, count_ = 0;
+};
+
 /// A row-wise stage: slots of as many cycles as a row has vectors, one for each pass, in intervals
 /// of stage_interval(). It stands still while a result is not taken, and while a slot waits for its
 /// vector (rtl/common/systole_row_sequencer.sv).
 class RowStage {
  public:
-  /// Of a tile of `rows` rows of `vectors` vectors.
-  RowStage(const Stage& stage, std::uint64_t rows, std::uint64_t vectors);
+  /// Of a tile of `rows` rows of `vectors` vectors, in intervals of `interval` cycles, with
+  /// `behind` cycles of stages behind it.
+  RowStage(const Stage& stage, std::uint64_t rows, std::uint64_t vectors, std::uint64_t interval,
+           std::uint64_t behind);
 
-  [[nodiscard]] bool has_result() const { return line_.back() && !taken_; }
+  [[nodiscard]] bool has_result() const { return line_.has_result(false) && !taken_; }
   /// Whether a vector that is offered in this cycle goes in; `refused`: a result that is there is
   /// not taken.
   [[nodiscard]] bool takes(bool refused) const { return active() && !refused; }
@@ -63,7 +98,7 @@ class RowStage {
   void next_slot();
 
   std::uint64_t rows_, vectors_, slots_, gap_;
-  std::deque<bool> line_;  ///< cycles between a vector of the last pass and its result
+  StageLine line_;  ///< between a vector of the last pass and its result
   bool busy_ = false, taken_ = false;
   bool row_b_ = false, row_c_ = false;  ///< slots with a row: the row after that of the next one
   std::uint64_t row_ = 0, slot_ = 0, at_ = 0;
@@ -76,7 +111,7 @@ class RowStage {
 class RowFactors {
  public:
   RowFactors() = default;
-  /// `stage`, which reads row statistics. At the end of the cycle in which a command starts.
+  /// `stage`, which has serial units. At the end of the cycle in which a command starts.
   RowFactors(const Stage& stage, std::uint64_t rows, std::uint64_t vectors);
 
   [[nodiscard]] bool valid() const { return valid_; }
@@ -84,18 +119,26 @@ class RowFactors {
   void step(bool taken);
 
  private:
-  std::vector<std::uint64_t> cycles_;             ///< that each unit takes
-  std::vector<std::optional<std::uint64_t>> at_;  ///< cycles so far of the row in it
+  static constexpr std::int64_t kNoRow = INT64_MIN;
+
+  std::size_t count_ = 0;                                               ///< units
+  std::array<std::int64_t, std::tuple_size_v<FactorCycles>> cycles_{};  ///< that each takes
+  /// Cycles so far of the row in it; less than none of the first one, which takes longer.
+  std::array<std::int64_t, std::tuple_size_v<FactorCycles>> at_{};
   std::uint64_t rows_ = 0, vectors_ = 1, left_ = 0;
   bool valid_ = false;
 };
 
-/// A chain's stages. In each cycle: has_result(), and step() with what becomes of it.
+/// A chain's stages. In each cycle: has_result(), and step() with what becomes of it. Those of
+/// chains that the gates do not have move like those that these have: what is behind a stage that
+/// waits for its row moves with it.
 class StageFlow {
  public:
   StageFlow() = default;
-  /// Of a tile of `rows` x `cols`, at the end of the cycle in which its command starts.
-  StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols, std::uint64_t lanes);
+  /// Of a tile of `rows` x `cols`, at the end of the cycle in which its command starts. `before`:
+  /// cycles of a line in front of them.
+  StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols, std::uint64_t lanes,
+            std::uint64_t before = 0);
 
   /// A vector of results is there; `offered`: one of sums is.
   [[nodiscard]] bool has_result(bool offered) const;
@@ -103,20 +146,24 @@ class StageFlow {
   bool step(bool offered, bool refused);
 
  private:
-  /// The vectors that leave the pipeline, or the one that is offered if it has no stage.
-  [[nodiscard]] bool pipeline_result(bool offered) const;
-  /// A vector is where it has to be divided, and its reciprocal is not there.
-  [[nodiscard]] bool divides_late(bool offered) const;
-  [[nodiscard]] bool wants_reciprocal(bool offered) const;
-
-  /// Whether the last stage takes a vector that the pipeline has for it.
+  /// A vector is where it needs what the serial units make.
+  [[nodiscard]] bool wants_factor(bool offered) const {
+    return waits_ && before_.has_result(offered);
+  }
+  /// What leaves the line, if it has a factor where it needs one.
+  [[nodiscard]] bool line_result(bool offered) const {
+    return line_.has_result(waits_ ? wants_factor(offered) && factors_.valid() : offered);
+  }
+  /// Whether what comes after the line takes a vector.
   [[nodiscard]] bool last_takes(bool refused) const;
 
-  std::deque<bool> pipeline_;               ///< cycles in it that hold a vector
-  std::optional<std::uint64_t> divide_at_;  ///< cycles of the stages before the one that divides
+  bool waits_ = false;  ///< a stage of the line needs a factor, and holds what is before it
+  StageLine before_;    ///< of these
+  StageLine line_;      ///< the others, up to one that knows rows
   RowFactors factors_;
+  bool has_factors_ = false;
   std::optional<RowStage> row_;
-  std::optional<std::deque<bool>> norm_;  ///< the same of a layer_norm_apply at the end
+  std::optional<StageLine> norm_;  ///< of a stage with factors that has no stage before it hold
 };
 
 }  // namespace systole::hw

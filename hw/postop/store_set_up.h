@@ -45,13 +45,14 @@ class StoreSetUp {
     std::uint64_t parameter_words = 0;  ///< of the scratchpad
   };
 
-  /// How many words of its parameters a command has still to read in the cycles after its start.
+  /// How many words of its parameters a command has still to read in the cycles after that in which
+  /// it starts.
   /// `left(from, to)`: words that the scratchpad has left in the cycles [from, to).
   template <typename Left>
   [[nodiscard]] std::uint64_t late_words(const Command& command, Left left) const {
     const std::uint64_t begun = parameters_begin(command);
     if (command.parameter_words == 0 || command.started <= begun) return command.parameter_words;
-    const std::uint64_t ahead = left(begun + 1, command.started) + 1;
+    const std::uint64_t ahead = left(begun + 1, command.started + 1);
     return command.parameter_words - std::min(command.parameter_words, ahead);
   }
 
@@ -66,13 +67,6 @@ class StoreSetUp {
     chain_ = command.chain;
     parameters_next_ = parameters_read;
     return first;
-  }
-
-  /// Cycles from a command's start to the first sums that the unit reads. `serve(words)`: reads so
-  /// many words of its parameters from the cycle after its start on; the cycle after the last one.
-  template <typename Left, typename Serve>
-  std::uint64_t cycles(const Command& command, Left left, Serve serve) {
-    return begin(command, serve(late_words(command, left))) - command.started;
   }
 
   /// From this cycle on the unit can take the next command: all results have left the chain.

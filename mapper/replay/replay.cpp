@@ -146,8 +146,10 @@ std::uint64_t Replay::readable_at(const ReplayWork& work) const {
 
 std::uint64_t Replay::next_for_operands() const {
   const Queue& queue = queues_[kStore];
-  const bool is_next = queue.phase != Phase::kIdle && queue.work(queue.ended).operands == 0;
-  return queue.ended + (is_next ? 1 : 0);
+  if (queue.phase == Phase::kIdle) return queue.ended;
+  const ReplayWork& work = queue.work(queue.ended);
+  const bool has_used = requests_ && requests_->learnt == work.m;
+  return queue.ended + (work.operands == 0 || has_used ? 1 : 0);
 }
 
 double Replay::operands_due() const {
@@ -166,7 +168,9 @@ double Replay::operands_due() const {
   // The command before has started, and its last results have left if it has operands.
   std::uint64_t due = readable_at(work);
   if (number != 0) due = std::max(due, queue.started + 1);
-  if (!runs && operands_begun_ == queue.ended && operands_begun_ != 0) {
+  if (requests_) {
+    due = std::max(due, requests_->operands_free);
+  } else if (!runs && operands_begun_ == queue.ended && operands_begun_ != 0) {
     due = std::max(due, queue.free);
   }
   return static_cast<double>(due);
@@ -313,6 +317,9 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   ++dispatch_;
   ReplayWork& work = queue.work(number);
   decode_work(command, program, machine_, attention_, work);
+  if (requests_ && unit == kStore) {
+    requests_->flow_of(number) = decode_flow(command, program, machine_, work);
+  }
   work.dispatched = dispatch_;
   work.number = commands_;
   ReplayRanges& ranges = queue.ranges_of(number);

@@ -188,7 +188,7 @@ class Replay {
                            [](std::size_t, std::uint64_t, std::uint64_t, std::uint64_t) {});
   }
   /// A row of a move leaves its chain in cycle `ready`, for an address of the scratchpad.
-  void move_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {
+  void serve_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {
     const std::uint64_t from = ready - std::min(ready, work.row_words);
     const std::uint64_t end =
         serve_words(address, address + work.local_bytes, work.row_words, from);
@@ -200,6 +200,7 @@ class Replay {
   /// The sums of the oldest matmul have left the array, unless it has stood still meanwhile.
   void leave_array();
   void begin_store(Queue& queue);
+  void set_up_store(const Queue& queue, std::uint64_t parameters_read);
   void step_store(Queue& queue, double horizon);
   void store_rows(Queue& queue, ReplayWork& work);
   void store_columns(Queue& queue, ReplayWork& work);
@@ -224,31 +225,36 @@ class Replay {
   void read_chains(double horizon);
   void step_reader(double horizon);
   template <typename OnRow, typename OnRequest>
-  bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                const double& horizon, const OnRow& on_row, const OnRequest& on_request);
+  bool read_rows(RequestPort& port, ReplayRequests::Rows& rows, double& now, const double& horizon,
+                 const OnRow& on_row, const OnRequest& on_request);
   template <typename OnRow>
-  bool transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                const double& horizon, const OnRow& on_row) {
-    return transfer(write, port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
+  bool read_rows(RequestPort& port, ReplayRequests::Rows& rows, double& now, const double& horizon,
+                 const OnRow& on_row) {
+    return read_rows(port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
   }
   void begin_load_requests(Queue& queue);
   void load_next(const ReplayWork& work);
   void step_load_requests(Queue& queue, double horizon);
   void load_row(ReplayWork& work, std::uint64_t arrived);
-  void begin_store_requests();
+  void begin_store_requests(Queue& queue, std::uint64_t late_words);
+  bool read_parameters(Queue& queue, double horizon);
   void step_store_requests(Queue& queue, double horizon);
   void begin_operand_requests(const ReplayWork& work);
   void ask_for_operands(const ReplayWork& work, std::uint64_t not_before);
   void more_operands(const ReplayWork& work);
   void step_operand_requests(double horizon);
-  [[nodiscard]] std::uint64_t next_rows(const ReplayWork& work) const;
   void next_operand(const ReplayWork& work);
-  void advance_row(const ReplayWork& work);
-  void hold_row(std::uint64_t cycles);
-  bool write_moved(double& now, double horizon);
+  [[nodiscard]] hw::OperandTimes operand_times(const ReplayWork& work, double now) const;
+  void await_operands(double& now);
+  [[nodiscard]] bool learn(const ReplayWork& work);
+  bool write_row(const ReplayWork& work, double& now, double horizon);
+  bool move_row(const ReplayWork& work, double& now, double horizon);
+  bool serve_known(std::uint64_t at, std::uint64_t bytes, std::uint64_t words, std::uint64_t from,
+                   double& now, double horizon);
+  bool leave_block(const ReplayWork& work, double& now);
+  void make_column(const ReplayWork& work);
+  void begin_row(bool moves, std::uint64_t address, std::uint64_t bytes);
   void release_sums(const ReplayWork& work);
-  void deliver_rows(ReplayWork& work);
-  void deliver_column(const ReplayWork& work);
 
   hw::Machine machine_;
   ReplayMemory memory_;

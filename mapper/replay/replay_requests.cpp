@@ -131,7 +131,7 @@ void Replay::read_chains(double horizon) {
       const std::uint64_t address = program_address_ + reader.header.chain(one.chain);
       reader.rows = {{address, 0, bytes, 0, 1}, reader.look.asks(room), 0};
     }
-    if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+    if (!read_rows(requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
     reader.referred = reader.look.take_chain(reader.arrival, bytes);
   }
   reader.look_at(reader.chunk.first + reader.chunk.count - 1);
@@ -144,7 +144,7 @@ void Replay::step_reader(double horizon) {
   ReplayRequests::Reader& reader = requests_->reader;
   if (reader.has_commands) return read_chains(horizon);
   const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
-  if (!transfer(false, requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
+  if (!read_rows(requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
   reader.has_commands = true;
   reader.commands = reader.arrival;
   reader.time = std::max(reader.time, static_cast<double>(reader.arrival));
@@ -168,26 +168,24 @@ void Replay::wait_for_command(const hw::Program& program, std::size_t index) {
 }
 
 // Issues requests until all are, which is true, or until one has to wait for others to act before
-// it: false, and `now` is when. `on_row`: a row is done in that cycle, which may bring the horizon
-// nearer; before it `on_request`: so many bytes of it are.
+// it: false, and `now` is when. `on_row`: a row is done in that cycle; before it `on_request`: so
+// many bytes of it are. Both may bring the horizon nearer.
 template <typename OnRow, typename OnRequest>
-bool Replay::transfer(bool write, RequestPort& port, ReplayRequests::Rows& rows, double& now,
-                      const double& horizon, const OnRow& on_row, const OnRequest& on_request) {
+bool Replay::read_rows(RequestPort& port, ReplayRequests::Rows& rows, double& now,
+                       const double& horizon, const OnRow& on_row, const OnRequest& on_request) {
   ReplayRequests& r = *requests_;
   ReplayRows& left = rows.left;
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
   while (left.left != 0) {
     const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
-    if (write) port.hold_until(rows.paced.request(left.at, length, r.queue));
     const std::uint64_t cycle = port.find_slot();
     const auto issue = static_cast<double>(cycle);
     if (issue > now) {
       now = issue;
       if (issue >= horizon) return false;
     }
-    const std::uint64_t done = r.memory.serve(write, left.address + left.at, length, cycle);
+    const std::uint64_t done = r.memory.serve(false, left.address + left.at, length, cycle);
     port.take_slot(cycle, done + rows.settling);
-    if (write) r.queue.issue(cycle, r.queue.beats(left.address + left.at, length));
     rows.row_done = std::max(rows.row_done, done);
     on_request(length, done);
     left.at += length;
@@ -248,7 +246,7 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   while (r.load_operand < work.operands) {
     std::uint64_t last = 0;
     const auto on_row = [&](std::uint64_t arrived) { last = std::max(last, arrived); };
-    const bool all = transfer(false, r.load, r.loaded, queue.time, horizon, on_row);
+    const bool all = read_rows(r.load, r.loaded, queue.time, horizon, on_row);
     if (last != 0) taken_ = static_cast<double>(last);
     if (!all) return;
     ++r.load_operand;
@@ -263,7 +261,7 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
         blocks_touched(left.address + left.at, bytes, hw::load_access_bytes(machine_));
     (void)serve_words(begin, begin + bytes, words, done - std::min(done, words));
   };
-  if (!transfer(false, r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
+  if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
   double free = std::max(queue.time, static_cast<double>(r.load.next_issue()));
   if (work.has_chain) {
     if (work.expands) expander_free_ = taken_;
@@ -275,16 +273,46 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   end_command(queue, done, done, static_cast<std::uint64_t>(free));
 }
 
-void Replay::begin_store_requests() {
-  requests_->written = {};
-  requests_->columns_left = 0;
-  requests_->moved.reset();
+void Replay::begin_store_requests(Queue& queue, std::uint64_t late_words) {
+  ReplayRequests& r = *requests_;
+  r.learnt = 0;
+  r.written = {};
+  r.rows = {};
+  r.is_moving = r.is_set_up = false;
+  r.words = r.columns_left = r.block_begin = 0;
+  r.late_words = late_words;
+  queue.time = static_cast<double>(queue.started);
+}
+
+// Those of its parameters that have not been read ahead, then it is known when the first sums are.
+bool Replay::read_parameters(Queue& queue, double horizon) {
+  ReplayRequests& r = *requests_;
+  const ReplayWork& work = queue.work(queue.ended);
+  std::uint64_t asked = queue.started;
+  if (r.late_words != 0) {
+    const std::uint64_t words = work.set_up.parameter_words, end = work.parameters.end;
+    const std::uint64_t at =
+        work.parameters.begin + (end - work.parameters.begin) * (words - r.late_words) / words;
+    if (!serve_known(at, end - at, r.late_words, asked, queue.time, horizon)) return false;
+    asked = r.next_word;
+  }
+  set_up_store(queue, asked + 1);
+  const bool moves = work.opcode == hw::Opcode::kMove;
+  const hw::RowWrite to =
+      moves ? hw::RowWrite{work.local.begin, work.local_pitch, work.m, work.local_bytes}
+            : hw::RowWrite{work.rows.address, work.rows.pitch, work.m, work.rows.bytes};
+  r.rows = hw::ResultRows(
+      std::move(r.flow_of(queue.ended)),
+      {work.columns, machine_.postop.lanes, work.bits, hw::result_piece_bytes(machine_, moves)},
+      to);
+  r.is_set_up = true;
+  return true;
 }
 
 void Replay::begin_operand_requests(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  r.operands_at.assign(work.m, 0);
-  r.operands_known = r.operands_end = 0;
+  r.arrivals = {work.m, work.columns, machine_.postop.lanes, machine_.bus.width_bytes};
+  r.operands_end = 0;
   ask_for_operands(work, static_cast<std::uint64_t>(operands_now_));
 }
 
@@ -295,16 +323,15 @@ void Replay::ask_for_operands(const ReplayWork& work, std::uint64_t not_before) 
   r.operands_end = std::min(work.m, r.operands_end + work.operand_block);
   r.operands.not_before = not_before;
   r.operand = 0;
-  r.operand_tiles = 0;
   next_operand(work);
 }
 
 void Replay::next_operand(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  r.operand_row = (r.operands_end - 1) / work.operand_block * work.operand_block;
-  r.operands.left =
-      rows_from(work.operand[r.operand], r.operand_row, r.operands_end - r.operand_row);
-  r.operands.row_done = 0;
+  const std::uint64_t first = (r.operands_end - 1) / work.operand_block * work.operand_block;
+  r.operands.left = rows_from(work.operand[r.operand], first, r.operands_end - first);
+  r.arrivals.begin_rows(work.operand[r.operand].bytes / work.columns,
+                        r.operand + 1 == work.operands);
 }
 
 // One operand after the other. Two halves of the room for them are asked for one after the other,
@@ -314,21 +341,16 @@ void Replay::step_operand_requests(double horizon) {
   Queue& queue = queues_[kStore];
   const ReplayWork& work = queue.work(operands_begun_ - 1);
   const bool runs = queue.phase != Phase::kIdle && operands_begun_ == queue.ended + 1;
-  const auto on_row = [&](std::uint64_t arrived) {
-    const std::uint64_t row = r.operand_row++;
-    if (r.operand + 1 != work.operands) {
-      r.operand_tiles = std::max(r.operand_tiles, arrived);
-      return;
-    }
-    r.operands_at[row] =
-        std::max({r.operand_tiles, arrived, row == 0 ? 0 : r.operands_at[row - 1]});
-    r.operands_known = row + 1;
-    if (!runs || queue.time < kNever || r.operands_known < next_rows(work)) return;
+  const auto on_request = [&](std::uint64_t bytes, std::uint64_t arrived) {
+    const ReplayRows& left = r.operands.left;
+    r.arrivals.arrive(left.address + left.at, bytes, arrived);
+    if (!runs || queue.time < kNever) return;
     queue.time = std::max(r.store_since, operands_now_);
     horizon = std::min(horizon, queue.time);
   };
+  const auto on_row = [](std::uint64_t /*arrived*/) {};
   for (;;) {
-    if (!transfer(false, r.read, r.operands, operands_now_, horizon, on_row)) return;
+    if (!read_rows(r.read, r.operands, operands_now_, horizon, on_row, on_request)) return;
     if (++r.operand < work.operands) {
       next_operand(work);
     } else if (r.operands_end == work.operand_block && r.operands_end < work.m) {
@@ -344,31 +366,90 @@ void Replay::step_operand_requests(double horizon) {
 // The half after those that have been asked for, if the store in progress has used the one before.
 void Replay::more_operands(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  if (r.asks_for_operands || r.operands_end == work.m ||
-      row_ + work.operand_block < r.operands_end) {
-    return;
-  }
+  if (r.asks_for_operands || r.operands_end == work.m) return;
+  const std::uint64_t used = r.operands_end - work.operand_block;
+  if (r.rows.left().size() < used) return;
   operands_now_ = std::max(operands_now_, static_cast<double>(r.read.next_issue()));
-  ask_for_operands(work, static_cast<std::uint64_t>(row_done_));
+  ask_for_operands(work, r.rows.left()[used - 1]);
 }
 
-void Replay::advance_row(const ReplayWork& work) {
+hw::OperandTimes Replay::operand_times(const ReplayWork& work, double now) const {
+  if (work.operands == 0) return {};
+  // As tlm/core/store_operands.cpp has it.
+  const std::uint64_t not_before =
+      static_cast<std::uint64_t>(now) + hw::loads_known_cycles(machine_);
+  if (operands_begun_ == queues_[kStore].ended + 1) return requests_->arrivals.times(not_before);
+  static constexpr std::uint64_t kNone = 0;
+  return {&kNone, 0, not_before};
+}
+
+// The unit goes on when it is known when they arrive, or when vectors in the stages may leave
+// before those to come matter.
+void Replay::await_operands(double& now) {
   ReplayRequests& r = *requests_;
-  if (work.operands != 0) {
-    r.rows.next(r.operands_at[row_], false);
-  } else {
-    r.rows.next();
-  }
-  row_done_ = static_cast<double>(r.rows.done());
-  ++row_;
-  release_sums(work);
+  r.store_since = now;
+  now = r.rows.is_empty()
+            ? kNever
+            : static_cast<double>(r.rows.reached() - hw::loads_known_cycles(machine_));
 }
 
-// As StoreUnit::write_words() of tlm/core/. Returns whether all of them are written before the
-// horizon.
-bool Replay::write_moved(double& now, double horizon) {
-  ReplayRequests::Moved& row = *requests_->moved;
-  const std::uint64_t bytes = row.end - row.begin, ready = row.from + row.words;
+// What has left the chain, and the sums that are read, make room for others. True: they may begin
+// before the store goes on.
+bool Replay::learn(const ReplayWork& work) {
+  ReplayRequests& r = *requests_;
+  Queue& queue = queues_[kStore];
+  const std::vector<std::uint64_t>& left = r.rows.left();
+  const bool asked = r.asks_for_operands, was_read = queue.read > queue.ended;
+  bool has_used = false;  // its operands
+  if (r.learnt != left.size()) {
+    r.learnt = left.size();
+    row_done_ = static_cast<double>(left.back());
+    has_used = work.operands != 0 && r.learnt == work.m;
+    if (has_used) r.operands_free = left.back();
+    if (work.operands != 0) more_operands(work);
+  }
+  const std::optional<std::uint64_t> read = r.rows.sums_read();
+  if (read && !was_read) {
+    release_command(queue, std::max(*read, static_cast<std::uint64_t>(queue.time)));
+  }
+  return (read && !was_read) || has_used || asked != r.asks_for_operands;
+}
+
+bool Replay::write_row(const ReplayWork& work, double& now, double horizon) {
+  ReplayRequests& r = *requests_;
+  ReplayRows& row = r.written;
+  r.write.hold_until(static_cast<std::uint64_t>(now));
+  while (row.left != 0) {
+    const std::uint64_t address = row.address + row.at;
+    const std::uint64_t length = r.cut.length(row.address, row.at, row.bytes);
+    const std::optional<std::uint64_t> ready =
+        r.rows.request(length, r.queue, operand_times(work, now));
+    if (learn(work)) return false;
+    if (!ready) {
+      await_operands(now);
+      return false;
+    }
+    r.write.hold_until(*ready);
+    const std::uint64_t cycle = r.write.find_slot();
+    if (static_cast<double>(cycle) > now) {
+      now = static_cast<double>(cycle);
+      if (now >= horizon) return false;
+    }
+    const std::uint64_t done = r.memory.serve(true, address, length, cycle);
+    r.write.take_slot(cycle, done);
+    r.rows.issued(cycle, address, length, r.queue);
+    written_ = std::max(written_, static_cast<double>(done));
+    row.at += length;
+    if (row.at == row.bytes) row.left = 0;
+  }
+  return true;
+}
+
+// As StoreUnit::serve_words() of tlm/core/: words of the scratchpad, one a cycle from `from` on.
+// Returns whether all of them are served before the horizon.
+bool Replay::serve_known(std::uint64_t at, std::uint64_t bytes, std::uint64_t words,
+                         std::uint64_t from, double& now, double horizon) {
+  ReplayRequests& r = *requests_;
   const auto known = [&] {
     return static_cast<std::uint64_t>(now) + hw::loads_known_cycles(machine_);
   };
@@ -376,117 +457,112 @@ bool Replay::write_moved(double& now, double horizon) {
     now = static_cast<double>(cycle);
     return now >= horizon;
   };
-  if (row.written == 0 && row.from > known() && waits_until(row.from)) return false;
-  for (; row.written < row.words; ++row.written) {
-    const std::uint64_t at = row.begin + row.written * bytes / row.words;
+  if (r.words == 0) {
+    r.next_word = from;
+    if (from > known() && waits_until(from)) return false;
+  }
+  for (; r.words < words; ++r.words) {
+    const std::uint64_t word = at + r.words * bytes / words;
     std::uint64_t free = 0;
-    while ((free = hw::first_free(scratchpad_, bank_bytes_, at, row.next)) > known()) {
+    while ((free = hw::first_free(scratchpad_, bank_bytes_, word, r.next_word)) > known()) {
       if (waits_until(free)) return false;
     }
-    row.next = serve_words(at, at + 1, 1, free);
+    r.next_word = serve_words(word, word + 1, 1, free);
   }
-  written_ = std::max(written_, static_cast<double>(row.next + hw::kBankWriteCycles));
-  hold_row(row.next - ready);
-  requests_->moved.reset();
+  r.words = 0;
   return true;
 }
 
-// What has left the chain before cycle `ready` for the addresses [begin, end).
-ReplayRequests::Moved moved(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                            std::uint64_t ready) {
-  const std::uint64_t from = ready - std::min(ready, words + hw::kBankWriteCycles);
-  return {begin, end, words, from, from};
-}
-
-// What has just left was taken so much later.
-void Replay::hold_row(std::uint64_t cycles) {
-  requests_->rows.hold(cycles);
-  row_done_ = static_cast<double>(requests_->rows.done());
-}
-
-// Rows up to the last one of those that leave next.
-std::uint64_t Replay::next_rows(const ReplayWork& work) const {
-  return std::min<std::uint64_t>(work.m, row_ + (work.transposed ? machine_.postop.lanes : 1));
-}
-
-// A row, or a block of rows as columns, leaves the chain.
-void Replay::deliver_rows(ReplayWork& work) {
+bool Replay::move_row(const ReplayWork& work, double& now, double horizon) {
   ReplayRequests& r = *requests_;
-  const bool moves = work.opcode == hw::Opcode::kMove;
-  const std::uint64_t first = row_;
-  if (!work.transposed) {
-    advance_row(work);
-    const auto ready = static_cast<std::uint64_t>(row_done_);
-    if (!moves) {
-      r.written.left = rows_from(work.rows, first, 1);
-      r.written.paced = {r.written.left.address, work.rows.bytes, piece_bytes_, ready, r.queue};
-      return;
+  for (bool is_over = false; !is_over;) {
+    const std::optional<std::uint64_t> leaves = r.rows.next(operand_times(work, now));
+    if (learn(work)) return false;
+    if (!leaves) {
+      await_operands(now);
+      return false;
     }
-    const std::uint64_t at = work.local.begin + first * work.local_pitch;
-    r.moved = moved(at, at + work.local_bytes, work.row_words, ready);
-    return;
+    const std::uint64_t at = r.rows.piece_address(), bytes = r.rows.piece_bytes();
+    const std::uint64_t words = hw::accesses_to_write(hw::scratchpad_code(machine_), at, at + bytes,
+                                                      hw::scratchpad_word_bytes(machine_));
+    if (!serve_known(at, bytes, words, *leaves - std::min(*leaves, words), now, horizon)) {
+      return false;
+    }
+    written_ = std::max(written_, static_cast<double>(r.next_word + hw::kBankWriteCycles));
+    is_over = r.rows.take(r.next_word);
   }
-  const std::uint64_t end = next_rows(work);
-  while (row_ < end) advance_row(work);
-  r.columns_left = work.columns;
-  r.columns_first = first;
-  r.columns_bytes = (end - first) * work.element;
-  if (moves) return;
-  r.written.left = {work.rows.address + first * work.element, work.rows.pitch, r.columns_bytes, 0,
-                    0};
+  return true;
+}
+
+// The rows of a block go to the transposer, which takes the last one when the columns before have
+// left it.
+bool Replay::leave_block(const ReplayWork& work, double& now) {
+  ReplayRequests& r = *requests_;
+  const std::uint64_t end = std::min<std::uint64_t>(work.m, r.block_begin + machine_.postop.lanes);
+  const std::uint64_t columns_left = r.rows.free() - std::min<std::uint64_t>(r.rows.free(), 1);
+  while (row_ < end) {
+    const std::optional<std::uint64_t> left =
+        r.rows.leave(operand_times(work, now), row_ + 1 == end ? columns_left : 0);
+    if (left) {
+      ++row_;
+      r.block_end = *left;
+    }
+    if (row_ == end) r.columns_left = work.columns;
+    if (learn(work)) return false;
+    if (!left) {
+      await_operands(now);
+      return false;
+    }
+  }
+  return true;
 }
 
 // The next column of the block leaves the transposer.
-void Replay::deliver_column(const ReplayWork& work) {
+void Replay::make_column(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  const std::uint64_t ready = static_cast<std::uint64_t>(row_done_) + 1 - r.columns_left;
+  const bool moves = work.opcode == hw::Opcode::kMove;
   const std::uint64_t column = work.columns - r.columns_left;
-  --r.columns_left;
-  if (work.opcode != hw::Opcode::kMove) {
-    r.written.left.left = 1;
-    r.written.paced = {r.written.left.address, r.columns_bytes, piece_bytes_, ready, r.queue};
-    return;
-  }
-  const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
-  const std::uint64_t at =
-      work.local.begin + column * work.local_pitch + r.columns_first * work.element;
-  const std::uint64_t end = at + r.columns_bytes;
-  const std::uint64_t words = hw::accesses_to_write(hw::scratchpad_code(machine_), at, end, word);
-  r.moved = moved(at, end, words, ready);
+  const std::uint64_t bytes = (row_ - r.block_begin) * work.element;
+  const std::uint64_t pieces = ceil_div(bytes, hw::result_piece_bytes(machine_, moves));
+  const std::uint64_t base = moves ? work.local.begin : work.rows.address;
+  const std::uint64_t pitch = moves ? work.local_pitch : work.rows.pitch;
+  const std::uint64_t address = base + column * pitch + r.block_begin * work.element;
+  r.rows.begin_made(address, bytes, r.block_end + (column + 1) * pieces);
+  begin_row(moves, address, bytes);
+  if (--r.columns_left == 0) r.block_begin = row_;
+}
+
+void Replay::begin_row(bool moves, std::uint64_t address, std::uint64_t bytes) {
+  requests_->is_moving = moves;
+  if (!moves) requests_->written = {address, 0, bytes, 0, 1};
 }
 
 void Replay::step_store_requests(Queue& queue, double horizon) {
-  ReplayWork& work = queue.work(queue.ended);
+  const ReplayWork& work = queue.work(queue.ended);
   ReplayRequests& r = *requests_;
+  const bool moves = work.opcode == hw::Opcode::kMove;
   double& now = queue.time;
   for (;;) {
-    if (r.moved) {
-      if (!write_moved(now, horizon)) return;
-    } else if (r.written.left.left != 0) {
-      const auto on_row = [&](std::uint64_t done) {
-        written_ = std::max(written_, static_cast<double>(done));
-        r.written.paced.end(r.queue);
-        hold_row(r.written.paced.stalled());
-      };
-      if (!transfer(true, r.write, r.written, now, horizon, on_row)) return;
+    if (!r.is_set_up) {
+      if (!read_parameters(queue, horizon)) return;
+    } else if (r.is_moving) {
+      if (!move_row(work, now, horizon)) return;
+      r.is_moving = false;
+    } else if (r.written.left != 0) {
+      if (!write_row(work, now, horizon)) return;
     } else if (r.columns_left != 0) {
-      deliver_column(work);
+      make_column(work);
     } else if (row_ == work.m) {
       break;
-    } else if (work.operands != 0 && r.operands_known < next_rows(work)) {
-      // They are asked for now, and the unit goes on when it is known when they arrive.
-      r.store_since = now;
-      now = kNever;
-      return;
+    } else if (work.transposed) {
+      if (!leave_block(work, now)) return;
     } else {
-      const bool was_read = queue.read > queue.ended;
-      deliver_rows(work);
-      const bool asks = r.asks_for_operands;
-      if (work.operands != 0) more_operands(work);
-      // Others may begin before the row's requests.
-      if ((!was_read && queue.read > queue.ended) || r.asks_for_operands != asks) return;
+      begin_row(moves, work.rows.address + row_ * work.rows.pitch, work.rows.bytes);
+      ++row_;
     }
   }
+  (void)learn(work);
+  if (work.transposed) row_done_ = static_cast<double>(r.rows.free());
   queue.phase = Phase::kDrain;
   now = std::max({now, row_done_, static_cast<double>(r.write.next_issue())});
 }

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "hw/dma/operand_arrivals.h"
 #include "hw/dma/request_cut.h"
+#include "hw/dma/result_rows.h"
 #include "hw/dma/store_queue.h"
 #include "hw/machine/machine.h"
-#include "hw/postop/result_cycles.h"
 #include "hw/program/dispatch.h"
 #include "hw/program/program_image.h"
 #include "hw/program/record_look.h"
@@ -34,6 +35,7 @@ struct ReplayRequests {
     reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
     std::size_t kept = reader.arrivals.size();
     for (const std::uint32_t station : hw::station_sizes(machine)) kept += station;
+    flows.resize(hw::station_sizes(machine).back());
     reader.completions.assign(2 * kept, Reader::kNotKnown);
   }
 
@@ -43,7 +45,12 @@ struct ReplayRequests {
   RequestMemory memory;
   RequestPort fetch, load, write, read;
   hw::StoreQueue queue;  ///< of `write`
-  hw::RowClock rows;     ///< of the store or move in progress
+  /// How the results of a command of the store unit leave its chain, by its number, while it is in
+  /// the station.
+  [[nodiscard]] hw::ResultFlow& flow_of(std::uint64_t number) {
+    return flows[number % flows.size()];
+  }
+  std::vector<hw::ResultFlow> flows;
   hw::RequestCut cut;
 
   /// Rows that a unit asks for or writes, those of them that have not been.
@@ -52,7 +59,6 @@ struct ReplayRequests {
     std::uint64_t not_before = 0;  ///< cycle in which the first request may issue
     std::uint64_t row_done = 0;    ///< cycle in which all requests so far of the next row are done
     std::uint64_t settling = 0;    ///< cycles for which a request keeps its slot after it is done
-    hw::PacedRow paced = {};       ///< of results
   };
 
   /// What fetches the program (tlm/core/program_reader.h), chunk by chunk: its commands, and when
@@ -118,27 +124,27 @@ struct ReplayRequests {
   unsigned load_operand = 0;
   Rows loaded;
   // Of the store in progress.
-  Rows written;
-  std::uint64_t columns_left = 0;                      ///< of a block that leaves transposed
-  std::uint64_t columns_first = 0, columns_bytes = 0;  ///< row of the block; of each column
-  /// Of a move: what has left the chain for the addresses [begin, end) of the scratchpad.
-  struct Moved {
-    std::uint64_t begin, end, words;
-    std::uint64_t from;         ///< cycle of the first word if its bank is free
-    std::uint64_t next;         ///< of the next one
-    std::uint64_t written = 0;  ///< words
-  };
-  std::optional<Moved> moved;
-  double store_since = 0;  ///< cycle from which it waits to know of its operands
+  hw::ResultRows rows;       ///< on their way out
+  std::uint64_t learnt = 0;  ///< rows that have left the chain and that others know of
+  ReplayRows written;        ///< a row that leaves in requests
+  bool is_moving = false;    ///< one leaves in pieces
+  /// Of its next piece, and before the first row of the parameters: words that have been served,
+  /// cycle of the next one.
+  std::uint64_t words = 0, next_word = 0;
+  std::uint64_t late_words = 0;    ///< of the parameters
+  bool is_set_up = false;          ///< these have been read
+  std::uint64_t columns_left = 0;  ///< of a block that leaves transposed
+  std::uint64_t block_begin = 0;   ///< its first row
+  std::uint64_t block_end = 0;     ///< the cycle after that in which its last row left the chain
+  double store_since = 0;          ///< cycle from which it waits to know of its operands
   // Of the operands that were asked for last: of the store in progress, or of the next one.
-  bool asks_for_operands = false;    ///< now
-  unsigned operand = 0;              ///< whose rows are asked for
-  std::uint64_t operands_known = 0;  ///< rows of which it is known when all are there
-  std::uint64_t operands_end = 0;    ///< rows that are or have been asked for
-  std::uint64_t operand_row = 0;     ///< the next one that arrives
-  std::uint64_t operand_tiles = 0;   ///< cycle with which those before the last are there
+  bool asks_for_operands = false;  ///< now
+  unsigned operand = 0;            ///< whose rows are asked for
+  std::uint64_t operands_end = 0;  ///< rows that are or have been asked for
+  /// Cycle in which the rows of the last command with operands had left the chain.
+  std::uint64_t operands_free = 0;
   Rows operands;
-  std::vector<std::uint64_t> operands_at;  ///< cycle by row, of those so far the last one
+  hw::OperandArrivals arrivals;
 };
 
 }  // namespace systole::mapper

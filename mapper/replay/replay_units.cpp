@@ -222,20 +222,25 @@ void Replay::begin_store(Queue& queue) {
     (void)advance_reads(queue.started);
     return reads_.words_left(scratchpad_, parameters.begin / bank_bytes_, from, to);
   };
-  const std::uint64_t set_up = set_up_.cycles(work.set_up, left, [&](std::uint64_t late) {
-    return serve_words(parameters.begin, parameters.end, late, queue.started + 1);
-  });
-  const hw::RowClock rows(work.result, queue.started, set_up);
-  row_done_ = static_cast<double>(rows.done());
+  const std::uint64_t late = set_up_.late_words(work.set_up, left);
   written_ = store_now_ = started;
   row_ = 0;
   columns_.left = 0;
   queue.phase = Phase::kRows;
-  if (requests_) {
-    requests_->rows = rows;
-    return begin_store_requests();
-  }
+  if (requests_) return begin_store_requests(queue, late);
+  // As tlm/core/store_unit.cpp has it.
+  const std::uint64_t asked = serve_words(parameters.begin, parameters.end, late, queue.started);
+  set_up_store(queue, asked + 1);
   queue.time = store_now_;
+}
+
+void Replay::set_up_store(const Queue& queue, std::uint64_t parameters_read) {
+  const ReplayWork& work = queue.work(queue.ended);
+  const std::uint64_t set_up = set_up_.begin(work.set_up, parameters_read) - queue.started;
+  // Serial units work meanwhile.
+  const std::uint64_t lead = work.result.lead;
+  row_done_ = static_cast<double>(queue.started + work.result.fill + std::max(set_up, lead) - lead);
+  if (requests_) requests_->flow_of(queue.ended).start(queue.started, set_up);
 }
 
 void Replay::begin_operands(double cycle) {
@@ -326,7 +331,7 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
     for (std::uint64_t row = 0; row < rows; ++row) {
       const std::uint64_t at = work.local.begin + (row_ + row) * work.local_pitch;
       const auto ready = static_cast<std::uint64_t>(first + apart * static_cast<double>(row));
-      move_row(work, at, ready);
+      serve_row(work, at, ready);
     }
     store_now_ = std::max(store_now_, first);
   } else {
@@ -412,18 +417,8 @@ void Replay::use_operands(ReplayWork& work) {
 void Replay::release_sums(const ReplayWork& work) {
   Queue& queue = queues_[kStore];
   if (queue.read > queue.ended) return;
-  std::uint64_t end = 0;
-  if (requests_ && work.operands != 0) {
-    if (requests_->operands_known < work.m) return;
-    end = requests_->operands_at[work.m - 1] + work.result.after_operands;
-  }
   const std::uint64_t left = work.m - row_;
-  std::optional<std::uint64_t> read;
-  if (requests_) {
-    read = requests_->rows.sums_read(left, end);
-  } else {
-    read = hw::sums_read(work.result, whole(row_done_), left, end);
-  }
+  const std::optional<std::uint64_t> read = hw::sums_read(work.result, whole(row_done_), left, 0);
   if (read) release_command(queue, std::max(*read, static_cast<std::uint64_t>(queue.time)));
 }
 

@@ -90,10 +90,14 @@ class Decode {
     work_.local_bytes = written.bytes;
     work_.local.begin = move.to.address;
     work_.local.end = move.to.address + (written.rows - 1) * move.to.pitch + written.bytes;
+    const hw::ResultCycles cycles = result_cycles(move, program_, machine_, true);
+    decode(move, written, cycles);
+    // A word for each piece, and of a column those that it covers.
     const std::uint64_t word = scratchpad_word_bytes(machine_);
-    work_.row_words = hw::accesses_to_write(hw::scratchpad_code(machine_), move.to.address,
-                                            move.to.address + written.bytes, word);
-    decode(move, written, result_cycles(move, program_, machine_, true));
+    const std::uint64_t begin = move.to.address, end = begin + written.bytes;
+    work_.row_words =
+        (work_.transposed ? ceil_div(written.bytes, word) : cycles.vectors + cycles.pieces) +
+        hw::reads_before_write(hw::scratchpad_code(machine_), begin, end, word);
   }
 
   void operator()(const hw::cmd::Attention& /*attention*/) { work_.duration = attention_; }
@@ -186,6 +190,7 @@ class Decode {
           hw::operand_block(result.m, row_bytes, work_.transposed, machine_.postop);
     }
     work_.result = cycles;
+    work_.bits = result.int4 ? 4 : 8 * hw::bytes_of(chain.out);
     work_.columns = result.n;
     work_.element = work_.transposed ? written.bytes / result.m : 0;
     const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
@@ -221,6 +226,23 @@ void decode_work(const hw::Command& command, const hw::Program& program, const h
   work.opcode = command.opcode();
   work.op = command.op;
   std::visit(Decode(program, machine, attention, work), command.work);
+}
+
+hw::ResultFlow decode_flow(const hw::Command& command, const hw::Program& program,
+                           const hw::Machine& machine, const ReplayWork& work) {
+  const auto& result = *command.as<hw::cmd::Result>();
+  const hw::Chain& chain = hw::chain_of(result.chain, program);
+  const std::uint32_t lanes = machine.postop.lanes;
+  // As tlm/core/store_unit.cpp has it.
+  const bool whole = work.operands != 0 && work.operand_block == work.m &&
+                     hw::writes_what_it_reads(hw::ranges_of(command, program));
+  return {hw::chain_cycles(chain, result.m, result.n, lanes),
+          chain,
+          result.m,
+          result.n,
+          lanes,
+          hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay(),
+          whole};
 }
 
 }  // namespace systole::mapper

@@ -5,6 +5,7 @@
 
 #include "hw/array/array.h"
 #include "hw/postop/result_cycles.h"
+#include "hw/postop/result_flow.h"
 #include "hw/program/program.h"
 #include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_memory.h"
@@ -77,6 +78,7 @@ struct ReplayWork {
   ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
   hw::StoreSetUp::Command set_up;
   hw::ResultCycles result;  ///< of its chain, with what comes before and after it
+  std::uint64_t bits = 8;   ///< of a result
   // Matmuls.
   hw::cmd::Matmul product;
   std::uint64_t read_delay = 0;  ///< of their words
@@ -92,5 +94,9 @@ struct ReplayWork {
 /// Makes what a replay keeps of a command. `attention`: cycles of an attention.
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
                  std::uint64_t attention, ReplayWork& work);
+/// How the results of a store or a move leave its chain, for a replay by request. `work`: what
+/// decode_work() has made of it.
+[[nodiscard]] hw::ResultFlow decode_flow(const hw::Command& command, const hw::Program& program,
+                                         const hw::Machine& machine, const ReplayWork& work);
 
 }  // namespace systole::mapper

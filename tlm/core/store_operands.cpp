@@ -14,9 +14,7 @@ Entry* StoreUnit::wants_operands() const {
   const auto wants = [this](const Entry* entry) {
     return entry != nullptr && entry != operands_of_ && hw::tensor_operands(chain_of(*entry)) != 0;
   };
-  if (running_ != nullptr && hw::tensor_operands(chain_of(*running_)) != 0) {
-    return wants(running_) ? running_ : nullptr;
-  }
+  if (uses_operands_) return wants(running_) ? running_ : nullptr;
   Entry* const next = upcoming();
   return wants(next) && next->is_readable() ? next : nullptr;
 }
@@ -37,8 +35,9 @@ void StoreUnit::fetch_ahead() {
       continue;
     }
     begin_operands(*entry);
-    // The command before has started in a cycle before.
-    const std::uint64_t begin = std::max(cycle(), entry == running_ ? 0 : started_ + 1);
+    // The command before has started in a cycle before, and its rows have left.
+    const std::uint64_t begin =
+        std::max({cycle(), operands_free_, entry == running_ ? 0 : started_ + 1});
     const std::uint64_t rows = entry->command.as<hw::cmd::Result>()->m;
     for (std::uint64_t first = 0; first < rows; first += operand_block_) {
       const std::uint64_t blocks = first / operand_block_;
@@ -47,6 +46,13 @@ void StoreUnit::fetch_ahead() {
                      blocks < 2 ? begin : operands_used_[blocks - 2]);
     }
   }
+}
+
+std::uint64_t StoreUnit::operand_block(const hw::cmd::Result& result,
+                                       const hw::Chain& chain) const {
+  std::uint64_t row_bytes = 0;
+  for (const hw::DType type : hw::tensor_types(chain)) row_bytes += result.n * hw::bytes_of(type);
+  return hw::operand_block(result.m, row_bytes, hw::transposes(chain), machine_units_);
 }
 
 void StoreUnit::begin_operands(const Entry& entry) {
@@ -64,42 +70,55 @@ void StoreUnit::begin_operands(const Entry& entry) {
   operands_.resize(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     operands_[i].tile = tiles[i];
-    operands_[i].row_bytes = result.n * hw::bytes_of(types[i]);
+    operands_[i].element = hw::bytes_of(types[i]);
+    operands_[i].row_bytes = result.n * operands_[i].element;
     operands_[i].rows.resize(with_values ? result.m * operands_[i].row_bytes : 0);
   }
-  std::uint64_t row_bytes = 0;
-  for (const OperandStream& operand : operands_) row_bytes += operand.row_bytes;
-  operand_block_ = hw::operand_block(result.m, row_bytes, hw::transposes(chain), machine_units_);
-  operands_at_.assign(result.m, 0);
-  operands_known_ = 0;
+  operand_block_ = operand_block(result, chain);
+  arrivals_ = {result.m, result.n, lanes_, beat_bytes_};
   operands_used_.clear();
   operands_of_ = &entry;
 }
 
 void StoreUnit::fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before) {
   // One operand after the other: row by row, they would take the rows of DRAM from each other.
-  std::uint64_t tiles = 0;  // cycle with which those before the last operand are there
   for (OperandStream& operand : operands_) {
-    const bool is_last = &operand == &operands_.back();
-    for (std::uint64_t row = first; row < first + rows; ++row) {
-      const std::uint64_t arrived = read_dma->read(
-          operand.tile.address + row * operand.tile.pitch,
-          operand.rows.empty() ? nullptr : operand.rows.data() + row * operand.row_bytes,
-          operand.row_bytes, not_before);
-      if (!is_last) {
-        tiles = std::max(tiles, arrived);
-        continue;
-      }
-      // Rows are used in their order.
-      operands_at_[row] = std::max({tiles, row == 0 ? 0 : operands_at_[row - 1], arrived});
-      operands_known_ = row + 1;
-      operands_arrive_.notify();
-    }
+    arrivals_.begin_rows(operand.element, &operand == &operands_.back());
+    const std::uint64_t address = operand.tile.address + first * operand.tile.pitch;
+    std::uint64_t at = 0;  // bytes of a row that have arrived
+    read_dma->move(
+        tlm::TLM_READ_COMMAND,
+        {address, operand.tile.pitch,
+         operand.rows.empty() ? nullptr : operand.rows.data() + first * operand.row_bytes,
+         operand.row_bytes, rows, operand.row_bytes},
+        not_before, [&](const DmaPort::Arrival& arrival) {
+          arrivals_.arrive(address + arrival.row * operand.tile.pitch + at, arrival.bytes,
+                           arrival.cycle);
+          at = arrival.ends_row ? 0 : at + arrival.bytes;
+          operands_arrive_.notify();
+        });
   }
 }
 
-void StoreUnit::await_operands(std::uint64_t rows) {
-  while (operands_of_ != running_ || operands_known_ < rows) wait(operands_arrive_);
+hw::OperandTimes StoreUnit::operand_times(const Flow& flow) const {
+  if (!flow.has_operands) return {};
+  // What has not been asked for takes a request and its answer.
+  const std::uint64_t not_before = cycle() + loads_known_;
+  if (operands_of_ == running_) return arrivals_.times(not_before);
+  static constexpr std::uint64_t kNone = 0;
+  return {&kNone, 0, not_before};
+}
+
+void StoreUnit::await_operands(const Flow& flow, std::uint64_t known) {
+  if (operands_known() != known) return;
+  const std::uint64_t now = flow.rows.reached() - loads_known_;
+  if (now <= cycle()) return;  // time has gone on
+  if (flow.rows.is_empty()) {
+    wait(operands_arrive_);
+  } else {
+    // Vectors in the stages may leave before those to come matter.
+    wait(from_ps(ps(now)) - sc_core::sc_time_stamp(), operands_arrive_);
+  }
 }
 
 void StoreUnit::use_operands(std::uint64_t rows, std::uint64_t cycle) {

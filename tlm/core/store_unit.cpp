@@ -1,9 +1,11 @@
 #include "tlm/core/store_unit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "base/round.h"
 #include "hw/array/accumulator.h"
 #include "hw/core/bank_words.h"
 #include "hw/number/int4.h"
@@ -29,11 +31,13 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       read_dma(make_dma("read_dma", machine, DmaUse::kOperands)),
       functional_(functional),
       lanes_(machine.postop.lanes),
+      beat_bytes_(machine.bus.width_bytes),
       piece_bytes_{hw::result_piece_bytes(machine, false), hw::result_piece_bytes(machine, true)},
       memory_(memory),
       engine_(engine),
       encoder_engine_(encoder),
       encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line),
+      queue_(machine),
       loads_known_(hw::loads_known_cycles(machine)),
       machine_units_(machine.postop),
       has_encoder_(machine.attention.encoder_lines != 0) {
@@ -46,15 +50,16 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const hw::Command& command = entry.command;
   const auto& result = *command.as<hw::cmd::Result>();
   const bool moves = command.as<hw::cmd::Move>() != nullptr;
-  const hw::ResultCycles cycles = hw::result_cycles(
-      engine_.cycles(chain, result.m, result.n), chain, result.m, result.n, lanes_,
-      piece_bytes_.at(moves), hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay());
-  Flow flow{cycle(), cycles, {}, cycle()};
+  const std::uint64_t read = hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
+  const hw::ChainCycles stages = engine_.cycles(chain, result.m, result.n);
+  const hw::ResultCycles cycles =
+      hw::result_cycles(stages, chain, result.m, result.n, lanes_, piece_bytes_.at(moves), read);
+  Flow flow{cycle(), cycles};
+  flow.written = flow.started;
   flow.has_operands = hw::tensor_operands(chain) != 0;
-  flow.rows = {cycles, flow.started, set_up_cycles(entry, chain)};
-  flow.cycles.fill = flow.rows.done() - flow.started;
   flow.chain = &chain;
   flow.block = hw::transposes(chain) ? lanes_ : kRowsAtOnce;
+  flow.columns = hw::transposes(chain) ? result.n : 0;
   flow.result = &result;
   flow.move = command.as<hw::cmd::Move>();
   flow.store = command.as<hw::cmd::Store>();
@@ -66,6 +71,19 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
     flow.row_bytes = hw::written_rows(*flow.move, program).bytes;
     flow.pitch = flow.move->to.pitch;
   }
+  const std::uint64_t set_up = set_up_cycles(entry, chain);
+  // Serial units work meanwhile.
+  flow.fill = cycles.fill + std::max(set_up, cycles.lead) - cycles.lead;
+  flow.row_done = flow.started + flow.fill;
+  // A tile that is written where it is read comes as a whole.
+  const bool whole = flow.has_operands && operand_block(result, chain) == result.m &&
+                     hw::writes_what_it_reads(hw::ranges_of(command, program));
+  hw::ResultFlow leaves(stages, chain, result.m, result.n, lanes_, read, whole);
+  leaves.start(flow.started, set_up);
+  flow.bits = result.int4 ? 4 : 8 * hw::bytes_of(chain.out);
+  const std::uint64_t to = moves ? flow.move->to.address : flow.store->to.address;
+  flow.rows = hw::ResultRows(leaves, {result.n, lanes_, flow.bits, piece_bytes_.at(moves)},
+                             {to, flow.pitch, result.m, flow.row_bytes});
   return flow;
 }
 
@@ -82,12 +100,18 @@ std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chai
     return memory_.array.words_left(scratchpad.service(), begin / scratchpad.bank_bytes(), from,
                                     to);
   };
-  return set_up_.cycles(command, left, [&](std::uint64_t late) {
-    const std::uint64_t ahead = command.parameter_words - late;
-    scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
-                    cycle() - std::min(cycle(), ahead), cycle());
-    return scratchpad.serve(BankedSram::Client::kStore, begin, end, late, cycle() + 1);
-  });
+  const std::uint64_t started = command.started, words = command.parameter_words;
+  const std::uint64_t late = set_up_.late_words(command, left), ahead = words - late;
+  scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
+                  started - std::min(started, ahead), started);
+  // Like what moves write (hw::kBankWriteCycles) they are read a cycle after the one that is asked
+  // for.
+  std::uint64_t asked = started;
+  if (late != 0) {
+    const std::uint64_t at = begin + (end - begin) * ahead / words;
+    asked = serve_words(at, end - at, late, started);
+  }
+  return set_up_.begin(command, asked + 1) - started;
 }
 
 bool StoreUnit::moves_apart(const Entry& entry, hw::ChainOperands& operands,
@@ -171,13 +195,24 @@ void StoreUnit::apply(const hw::cmd::Result& result, const hw::Chain& chain,
   }
 }
 
-void StoreUnit::compute(Flow& flow, std::uint64_t end, std::uint64_t row_done) {
+void StoreUnit::compute(Flow& flow, std::uint64_t end) {
+  std::uint64_t row_done = flow.row_done;
+  while (flow.computed < end) {
+    const std::uint64_t rows = std::min(flow.block, end - flow.computed);
+    compute_rows(rows, row_done, flow);
+    row_done += rows * flow.cycles.per_row;
+  }
+}
+
+void StoreUnit::compute_rows(std::uint64_t rows, std::uint64_t row_done, Flow& flow) {
   const hw::cmd::Result& result = *flow.result;
   const hw::Chain& chain = *flow.chain;
-  const std::uint64_t first = std::exchange(flow.computed, end), rows = end - first;
+  const std::uint64_t first = flow.computed;
+  flow.computed += rows;
+  flow.valued = 0;
   if (flow.observed) flow.steps.push_back({first, memory_.observer->step()});
   // The first row enters the chain as the row before it leaves, a fill earlier.
-  const std::uint64_t begins = row_done - flow.cycles.fill;
+  const std::uint64_t begins = row_done - flow.fill;
   engine_.begin_at(begins);
   if (memory_.accumulator_engine != nullptr) {
     const std::uint64_t c = result.from.address + first * result.from.pitch;
@@ -203,143 +238,31 @@ void StoreUnit::compute(Flow& flow, std::uint64_t end, std::uint64_t row_done) {
   apply(result, chain, flow.encoder, operands, first, {row_done, flow.cycles.per_row});
 }
 
-void StoreUnit::encode(std::uint64_t row, Flow& flow) {
-  const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.rows.done());
-  flow.encoder_wait += wait;
-  flow.rows.hold(wait);
-  keep_step(flow.rows.done(), kEncoder);
-  const std::uint64_t features = flow.result->n / flow.encoder->in_heads;
-  const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.rows.done());
-  encoder_begun_ = token.begun;
-  if (recorder() != nullptr) {
-    recorder()->hold(encoder_state_, ps(flow.rows.done()), ps(token.done), wave_state("busy"));
-    recorder()->hold(encoder_row_, ps(flow.rows.done()), ps(token.done), row);
-  }
-  flow.encoder_delay = token.done - flow.rows.done();
-  const std::uint64_t macs = features * hw::mix_products(*flow.encoder);
-  const std::uint64_t outputs = features * flow.encoder->out_heads;
-  encoder_macs_ += macs;
-  operations_ += outputs;
-  events().macs += macs;
-  events().postop_elements += outputs;
-}
-
-void StoreUnit::advance(std::uint64_t row, Flow& flow) {
-  // The pipeline takes a row per interval, but not before the row's operands have arrived.
-  const std::uint64_t unhindered = flow.rows.done() + flow.cycles.per_row;
+void StoreUnit::compute_known(std::uint64_t row, Flow& flow) {
+  if (row < flow.computed) return;
+  std::uint64_t known = flow.result->m, vectors = 0;
   if (flow.has_operands) {
-    // A tile that is written where it is read comes as a whole.
-    await_operands(flow.whole ? operands_at_.size() : row + 1);
-    flow.rows.next(flow.whole ? operands_at_.back() : operands_at_[row], flow.whole);
-  } else {
-    flow.rows.next();
+    const std::uint64_t in_row = ceil_div(flow.result->n, lanes_);
+    known = operands_known() / in_row;
+    vectors = operands_known() % in_row;
   }
-  keep_step(std::min(unhindered, flow.rows.done()), kWork);
-  keep_step(flow.rows.done(), kMemory);
-  if (flow.observed) flow.read.push_back(flow.rows.done() - flow.cycles.fill - 1);
-  if (flow.has_operands) use_operands(row + 1, flow.rows.done());
-  release_sums(row, flow);
-}
-
-// The rows after this one are read while this one, and those before it, are in the stages: their
-// writes hold up this process, and what it knows of them by then is too late.
-void StoreUnit::release_sums(std::uint64_t row, Flow& flow) {
-  if (flow.released) return;
-  const std::uint64_t last = flow.result->m - 1;
-  std::uint64_t end = 0;
-  if (flow.has_operands) {
-    if (operands_known_ <= last) return;
-    end = operands_at_[last] + flow.cycles.after_operands;
-  }
-  const std::optional<std::uint64_t> read = flow.rows.sums_read(last - row, end);
-  if (!read) return;
-  flow.released = true;
-  // What is left of them may be written over before this process comes to it.
-  std::uint64_t row_done = flow.rows.done() + (flow.computed - row - 1) * flow.cycles.per_row;
-  while (flow.with_values && flow.computed < flow.result->m) {
-    const std::uint64_t rows = std::min(flow.block, flow.result->m - flow.computed);
-    compute(flow, flow.computed + rows, row_done);
-    row_done += rows * flow.cycles.per_row;
-  }
-  processor().release_at(*flow.entry, std::max(cycle(), *read));
-}
-
-// Loads have the banks first: what they write by then has to be known.
-std::uint64_t StoreUnit::write_words(std::uint64_t address, std::uint64_t bytes,
-                                     std::uint64_t words, std::uint64_t from) {
-  BankedSram& scratchpad = memory_.scratchpad;
-  if (from > cycle() + loads_known_) wait_cycles(from - cycle());
-  if (from + words <= cycle() + loads_known_ &&
-      scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
-    return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
-  }
-  for (std::uint64_t word = 0; word < words; ++word) {
-    const std::uint64_t at = address + word * bytes / words;
-    std::uint64_t free = 0;
-    while ((free = hw::first_free(scratchpad.service(), scratchpad.bank_bytes(), at, from)) >
-           cycle() + loads_known_) {
-      wait_cycles(free - cycle());
-    }
-    from = scratchpad.serve(BankedSram::Client::kStore, at, at + 1, 1, free);
-  }
-  return from;
-}
-
-void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
-                    std::uint64_t ready, Flow& flow) {
-  if (flow.move != nullptr) {
-    const std::uint64_t at = flow.move->to.address + offset;
-    const std::uint64_t words = hw::accesses_to_write(memory_.scratchpad_code, at, at + bytes,
-                                                      memory_.scratchpad.word_bytes());
-    const std::uint64_t from = ready - std::min(ready, words + hw::kBankWriteCycles);
-    const std::uint64_t end = write_words(at, bytes, words, from);
-    flow.written = std::max(flow.written, end + hw::kBankWriteCycles);
-    flow.rows.hold(end - (from + words));
-    keep_step(flow.rows.done(), kMemory);
-    events().scratchpad_bytes += memory_.scratchpad.count(words * memory_.scratchpad.word_bytes());
-    if (flow.observed) {
-      StoredUse& use = flow.writes.emplace_back();
-      use.space = hw::Space::kScratchpad;
-      use.write = true;
-      use.first_step = use.last_step = flow.steps.back().step;
-      use.address = at;
-      use.pitch = use.bytes = bytes;
-      use.cycle = static_cast<std::int64_t>(ready);
-    }
-    return;
-  }
-  const DmaPort::Written row = write_dma->write_row(flow.store->to.address + offset, data, bytes,
-                                                    piece_bytes_.at(false), ready);
-  flow.written = std::max(flow.written, row.done);
-  flow.rows.hold(row.stalled);
-  keep_step(flow.rows.done(), kMemory);
-}
-
-void StoreUnit::deliver(std::uint64_t row, Flow& flow) {
-  advance(row, flow);
-  if (flow.encoder != nullptr) encode(row, flow);
-  const std::uint64_t bytes = flow.row_bytes;
-  put(row * flow.pitch,
-      flow.with_values && flow.move == nullptr ? result_.data() + row * bytes : nullptr, bytes,
-      flow.rows.done() + flow.encoder_delay, flow);
-}
-
-void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow) {
-  const std::uint64_t columns = flow.result->n;
-  const std::uint64_t element = flow.row_bytes / flow.result->m;
-  for (std::uint64_t row = first; row < first + rows; ++row) advance(row, flow);
-  for (std::uint64_t column = 0; column < columns; ++column) {
-    // The fill has the cycles in which the last columns leave.
-    put(column * flow.pitch + first * element,
-        flow.with_values && flow.move == nullptr
-            ? result_.data() + first * flow.computed_bytes + column * rows * element
-            : nullptr,
-        rows * element, flow.rows.done() - columns + column + 1, flow);
-  }
+  if (known > row) return compute(flow, std::min(known, row + flow.block));
+  // Requests may leave before the last operands of their row come: those values are not used yet.
+  const std::uint64_t valued = vectors * lanes_ * flow.bits / 8;
+  if (valued <= flow.valued) return;
+  const std::uint64_t words = hw::statistics_words(*flow.chain);
+  const auto at = memory_.statistics.begin() +
+                  static_cast<std::ptrdiff_t>(flow.result->chain.statistics + row * words);
+  const std::vector<std::uint32_t> statistics(at, at + static_cast<std::ptrdiff_t>(words));
+  compute(flow, row + 1);
+  std::copy(statistics.begin(), statistics.end(), at);
+  if (flow.observed) flow.steps.pop_back();
+  flow.computed = row;
+  flow.valued = valued;
 }
 
 void StoreUnit::account_steps(const Flow& flow) {
-  account_stall(flow.cycles.fill, kFill);
+  account_stall(flow.fill, kFill);
   std::uint64_t row = 0, begun = flow.started;
   rows_left_.clear();
   for (const Step& step : steps_) {
@@ -429,10 +352,12 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));
-  Flow flow = begin(entry, chain);
-  flow.entry = running_ = &entry;
-  started_ = flow.started;
+  running_ = &entry;
+  started_ = cycle();
+  uses_operands_ = hw::tensor_operands(chain) != 0;
   started_or_ended_.notify();
+  Flow flow = begin(entry, chain);
+  flow.entry = &entry;
   flow.with_values = functional_ && !post(entry, flow, chain);
   flow.observed = flow.with_values && memory_.observer != nullptr;
   const bool transposed = hw::transposes(chain);
@@ -440,30 +365,22 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
     flow.computed_bytes = transposed ? result.n * hw::bytes_of(chain.out) : flow.row_bytes;
     result_.resize(flow.move == nullptr ? result.m * flow.computed_bytes : 0);
   }
-  if (flow.has_operands) {
-    await_operands(1);
-    flow.whole = operand_block_ == result.m &&
-                 hw::writes_what_it_reads(hw::ranges_of(entry.command, processor().program()));
-  }
-  for (std::uint64_t first = 0, rows = 0; first < result.m; first += rows) {
-    rows = std::min(flow.block, result.m - first);
-    if (flow.with_values && first >= flow.computed) {
-      // Those that are there: a row leaves when its own operands have come.
-      if (flow.has_operands) {
-        await_operands(transposed ? first + rows : first + 1);
-        rows = std::min(rows, operands_known_ - first);
-      }
-      compute(flow, first + rows, flow.rows.done());
-    }
+  for (std::uint64_t row = 0; row < result.m;) {
+    const std::uint64_t rows = transposed ? std::min<std::uint64_t>(lanes_, result.m - row) : 1;
     if (transposed) {
-      deliver_columns(first, rows, flow);
-      continue;
+      transpose(row, rows, flow);
+    } else if (flow.encoder != nullptr) {
+      encode(row, flow);
+    } else {
+      put(row, row * flow.pitch, row * flow.row_bytes, flow.row_bytes, flow);
     }
-    for (std::uint64_t row = first; row < first + rows; ++row) deliver(row, flow);
+    row += rows;
   }
+  learn(flow);
   if (flow.observed) observe_uses(flow, chain);
   write_dma->synchronise();
-  const std::uint64_t last_out = flow.rows.done() + flow.encoder_delay;
+  const bool is_made = transposed || flow.encoder != nullptr;
+  const std::uint64_t last_out = is_made ? flow.rows.free() : flow.row_done;
   wait_cycles(last_out - std::min(last_out, cycle()));
 
   // The array has priority at the accumulator: whatever it took from our banks comes on top.
@@ -487,14 +404,13 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const std::uint64_t side = side_there - std::min(side_there, cycle());
   wait_cycles(side);
   running_ = nullptr;
-  if (flow.has_operands) {
-    operands_of_ = nullptr;
-    operand_bytes_ = read_dma->stats().bytes;
+  for (const hw::DType type : hw::tensor_types(chain)) {
+    operand_bytes_ += std::uint64_t{result.m} * result.n * hw::bytes_of(type);
   }
   started_or_ended_.notify();
 
   const std::uint64_t elapsed = cycle() - flow.started;
-  const std::uint64_t pipeline = flow.cycles.fill + flow.rows.busy();
+  const std::uint64_t pipeline = flow.fill + flow.busy;
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   if (recorder() != nullptr) {
     keep_step(last_out, kEncoder);
@@ -504,8 +420,8 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
     account_steps(flow);
     show_units(flow, chain, entry);
   } else {
-    account_stall(flow.cycles.fill + side, kFill);
-    account_busy(flow.rows.busy());
+    account_stall(flow.fill + side, kFill);
+    account_busy(flow.busy);
     account_stall(conflict, kBankConflict);
     account_stall(encoder, kEncoder);
     account_stall(elapsed - pipeline - side - conflict - encoder, kMemory);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "hw/attention/head_mix.h"
+#include "hw/dma/operand_arrivals.h"
+#include "hw/dma/result_rows.h"
 #include "hw/engines.h"
 #include "hw/postop/result_cycles.h"
 #include "hw/postop/store_set_up.h"
@@ -16,7 +18,7 @@ namespace systole::tlm_model {
 
 /// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. Tensor operands (a
 /// residual) come from DRAM into a buffer ahead of their use: those of the next command as soon as
-/// they may be read (hw/dma/store_schedule.h), unless the command before has some in it. A tile
+/// they may be read (hw/dma/store_schedule.h), unless rows of the command before need some. A tile
 /// that the buffer has no room for comes in halves of it.
 ///
 /// A chain that transposes collects `lanes` rows, which leave as columns, one per cycle, while the
@@ -24,8 +26,7 @@ namespace systole::tlm_model {
 ///
 /// Rows of a store with a mix go through the encoder lines (hw/attention/head_mix.h) after the
 /// chain. Their input register holds one row: a row leaves the chain when work on the last group of
-/// the previous row has begun. Chain and encoder are one pipeline, which a full write queue stalls
-/// as a whole.
+/// the previous row has begun, which is later by what a full write queue holds up its results.
 class StoreUnit final : public ExecutionUnit {
  public:
   const std::unique_ptr<DmaPort> write_dma;
@@ -51,24 +52,31 @@ class StoreUnit final : public ExecutionUnit {
   struct Flow {
     std::uint64_t started;
     hw::ResultCycles cycles;
-    hw::RowClock rows;      ///< when those of the result leave the chain
-    std::uint64_t written;  ///< cycle of the last acknowledgement
+    hw::ResultRows rows = {};    ///< on their way out
+    std::uint64_t written = 0;   ///< cycle of the last acknowledgement
+    std::uint64_t fill = 0;      ///< cycles until the first row begins to leave
+    std::uint64_t columns = 0;   ///< of a transposition, which leave after the last row
+    std::uint64_t row_done = 0;  ///< the cycle after that in which the last row has left the chain
+    std::uint64_t busy = 0;      ///< cycles in which it worked on rows: of each, per_row at most
+    std::uint64_t learnt = 0;    ///< rows of which that is accounted for
     const hw::cmd::Result* result = nullptr;
     const hw::cmd::Store* store = nullptr;  ///< the same; null: it is a move
     const hw::cmd::Move* move = nullptr;
     std::uint64_t row_bytes = 0, pitch = 0;  ///< of what is written
+    std::uint64_t bits = 8;                  ///< of a result
     const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
     std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
+    std::uint64_t encoder_free = 0;   ///< cycle in which it can take the next row
     bool has_operands = false;        ///< tensors
-    bool whole = false;     ///< all of them come before the first row: they are written over
-    bool released = false;  ///< it is known when they are read
+    bool released = false;            ///< it is known when the sums are read
     Entry* entry = nullptr;
     const hw::Chain* chain = nullptr;
     bool with_values = false;  ///< requests move values
     // Of these:
     std::uint64_t block = 0;           ///< rows that are computed at once
     std::uint64_t computed = 0;        ///< rows of which they are known
+    std::uint64_t valued = 0;          ///< bytes of the row after these, if it is known in part
     std::uint64_t computed_bytes = 0;  ///< of a row's results
     bool observed = false;             ///< steps and cycles are kept for an observer of memory
     /// Of an observer, for the rows from `row` on.
@@ -78,13 +86,13 @@ class StoreUnit final : public ExecutionUnit {
     std::vector<Rows> steps = {};
     std::vector<std::uint64_t> read = {};  ///< cycle in which each row was read for the last time
     std::vector<StoredUse> writes = {};    ///< of a move
+
+    /// Something is known that learn() has not been told.
+    [[nodiscard]] bool has_news() const;
   };
+  class Pace;
 
   [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
-  /// Words of a move into the scratchpad, one a cycle from `from` on, each when its bank is free.
-  /// Returns the cycle after the last one.
-  std::uint64_t write_words(std::uint64_t address, std::uint64_t bytes, std::uint64_t words,
-                            std::uint64_t from);
   /// Until the first sums of a command are read, from its start on: micro-code and parameters.
   std::uint64_t set_up_cycles(const Entry& entry, const hw::Chain& chain);
   std::optional<std::uint64_t> execute(Entry& entry) override;
@@ -110,28 +118,50 @@ class StoreUnit final : public ExecutionUnit {
   /// The command whose operands can be asked for now, which have not been; null: there is none.
   [[nodiscard]] Entry* wants_operands() const;
   [[nodiscard]] const hw::Chain& chain_of(const Entry& entry) const;
+  /// Rows of tensor operands that are asked for at a time.
+  [[nodiscard]] std::uint64_t operand_block(const hw::cmd::Result& result,
+                                            const hw::Chain& chain) const;
   void begin_operands(const Entry& entry);
   void fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before);
-  /// Waits until the operands of rows up to this one have been asked for, so that it is known when
-  /// they arrive.
-  void await_operands(std::uint64_t rows);
-  /// The first `rows` rows have been used, in cycles before `cycle`.
+  /// Of the command in progress, as far as it is known when they arrive.
+  [[nodiscard]] hw::OperandTimes operand_times(const Flow& flow) const;
+  /// Vectors of which that is.
+  [[nodiscard]] std::uint64_t operands_known() const {
+    return operands_of_ == running_ ? arrivals_.known() : 0;
+  }
+  /// Waits until it is of more than `known`, or those to come do not matter for a cycle more.
+  void await_operands(const Flow& flow, std::uint64_t known);
+  /// The first `rows` rows have left the chain, in cycles before `cycle`.
   void use_operands(std::uint64_t rows, std::uint64_t cycle);
   /// Values of the rows up to `end` of which they are not known, as requests of the command bring
-  /// and take them. The row before these leaves the chain at `row_done`.
-  void compute(Flow& flow, std::uint64_t end, std::uint64_t row_done);
-  /// Moves `flow` on by the row that the chain delivers at flow.rows.done().
-  void encode(std::uint64_t row, Flow& flow);
-  /// Moves `flow` on to the cycle at which the chain delivers a row.
-  void advance(std::uint64_t row, Flow& flow);
-  /// Lets others write over the sums once they are read, if that is known.
-  void release_sums(std::uint64_t row, Flow& flow);
-  void deliver(std::uint64_t row, Flow& flow);
-  /// The columns of `rows` rows that the transposer holds.
-  void deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow);
-  /// A row of the result, which leaves the pipeline at cycle `ready`.
-  void put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes, std::uint64_t ready,
+  /// and take them.
+  void compute(Flow& flow, std::uint64_t end);
+  void compute_rows(std::uint64_t rows, std::uint64_t row_done, Flow& flow);
+  /// The same of row `row`, and of rows after it, as far as their operands are there.
+  void compute_known(std::uint64_t row, Flow& flow);
+
+  /// Accounts for rows that have left the chain, and lets others write over the sums once they are
+  /// read, as far as that is known.
+  void learn(Flow& flow);
+  /// The next row leaves the chain for something that takes all of it at once, its last vector not
+  /// before cycle `not_before`. Returns the cycle after that.
+  std::uint64_t leave(std::uint64_t not_before, Flow& flow);
+  /// A row of `bytes` bytes leaves the chain, or what has been made of rows, the first of them row
+  /// `number`. It goes to byte `offset` of what the command writes; its values are in `result_`
+  /// from byte `at` on.
+  void put(std::uint64_t number, std::uint64_t offset, std::uint64_t at, std::uint64_t bytes,
            Flow& flow);
+  void write_row(std::uint64_t number, std::uint64_t offset, const std::uint8_t* data,
+                 std::uint64_t bytes, Flow& flow);
+  void move_row(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes, Flow& flow);
+  /// Words of the scratchpad, one a cycle from `from` on, each when its bank is free. Returns the
+  /// cycle after the last one.
+  std::uint64_t serve_words(std::uint64_t address, std::uint64_t bytes, std::uint64_t words,
+                            std::uint64_t from);
+  /// A row through the encoder.
+  void encode(std::uint64_t row, Flow& flow);
+  /// `rows` rows through the transposer, which holds as many.
+  void transpose(std::uint64_t first, std::uint64_t rows, Flow& flow);
 
   /// Reports which bytes the command used.
   void observe_uses(Flow& flow, const hw::Chain& chain);
@@ -153,6 +183,7 @@ class StoreUnit final : public ExecutionUnit {
 
   const bool functional_;
   const std::uint32_t lanes_;
+  const std::uint64_t beat_bytes_;                  ///< of the bus
   const std::array<std::uint64_t, 2> piece_bytes_;  ///< of a result: of a store, of a move
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
@@ -160,24 +191,26 @@ class StoreUnit final : public ExecutionUnit {
   /// A tensor operand: its rows of the whole tile.
   struct OperandStream {
     hw::DramTile tile;
-    std::uint64_t row_bytes;
+    std::uint64_t element, row_bytes;
     std::vector<std::uint8_t> rows;
   };
   std::vector<OperandStream> operands_;
-  std::vector<std::uint64_t> operands_at_;    ///< cycle at which all of them have arrived, per row
-  std::uint64_t operands_known_ = 0;          ///< rows of which this is known
+  hw::OperandArrivals arrivals_;
   std::uint64_t operand_block_ = 0;           ///< rows of them that are asked for at a time
   std::vector<std::uint64_t> operands_used_;  ///< by block of rows that have been used: cycle
   std::uint64_t operand_bytes_ = 0;           ///< of the commands that have ended
   const Entry* operands_of_ = nullptr;        ///< whose operands are in the buffer, or on their way
+  std::uint64_t operands_free_ = 0;           ///< cycle in which the rows of those before had left
   Entry* running_ = nullptr;                  ///< the command that has started
+  bool uses_operands_ = false;                ///< it has some, and not all of its rows have left
   std::uint64_t started_ = 0;                 ///< cycle in which the last command has
   sc_core::sc_event operands_arrive_, operands_go_, started_or_ended_;
   std::vector<std::uint8_t> result_;   ///< rows of the current store
   std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;
   hw::StoreSetUp set_up_;
-  const std::uint64_t loads_known_;  ///< cycles ahead, of what they write
+  hw::StoreQueue queue_;
+  const std::uint64_t loads_known_;  ///< cycles ahead, of what they write: no request ends sooner
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::vector<Step> steps_;
   std::vector<std::uint64_t> rows_left_;  ///< cycle in which each row left the chain, if recorded

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <tlm>
 #include <vector>
@@ -81,19 +82,34 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     return move(tlm::TLM_READ_COMMAND, rows, 0, on_arrival);
   }
 
-  /// A row of results that leaves the stages in pieces of `piece` bytes, the last of which a
-  /// request can have in cycle `ready`.
-  struct Written {
-    std::uint64_t done;     ///< cycle of the acknowledgement of all of it
-    std::uint64_t stalled;  ///< cycles for which the stages stood still, as the queue was full
+  /// Says when the requests of a row of results can issue, and learns when they have: one after the
+  /// other.
+  class Pace {
+   public:
+    Pace() = default;
+    Pace(const Pace&) = delete;
+    Pace& operator=(const Pace&) = delete;
+    virtual ~Pace() = default;
+    /// The cycle from which the next request can issue, if that is known: `bytes` bytes for
+    /// `address`. Does not wait.
+    virtual std::optional<std::uint64_t> next(std::uint64_t address, std::uint64_t bytes) = 0;
+    /// It issues in that cycle.
+    virtual void issued(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) = 0;
   };
-  /// Writes it as it comes (hw/dma/store_queue.h). `data` may be null: timing only. A port that
-  /// does not override this has no queue: it takes the row when all of it is there, and the stages
-  /// stand still until it has been issued.
+  struct Written {
+    std::uint64_t bytes;     ///< of the row, so far
+    std::uint64_t done = 0;  ///< cycle of the acknowledgement of all that this call has written
+  };
+  /// Writes a row of `bytes` bytes for `address` from byte `from` on, as it comes, and as far as
+  /// `pace` says when. `data` may be null: timing only. A port that does not override this takes
+  /// the row when all of it is there.
   virtual Written write_row(std::uint64_t address, const std::uint8_t* data, std::uint64_t bytes,
-                            std::uint64_t /*piece*/, std::uint64_t ready) {
-    const std::uint64_t done = write(address, data, bytes, ready);
-    return {done, next_issue() - std::min(next_issue(), ready)};
+                            std::uint64_t from, Pace& pace) {
+    const std::optional<std::uint64_t> ready = pace.next(address, bytes);
+    if (!ready) return {from};
+    const std::uint64_t done = write(address, data, bytes, *ready);
+    pace.issued(next_issue() - 1, address, bytes);
+    return {bytes, done};
   }
 
   /// What read(), write() and read_rows() do. `on_arrival` may be empty.

@@ -35,8 +35,7 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
       cut_(machine.dma),
       clock_(machine.core.clock_mhz),
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
-      window_(outstanding, 0),
-      queue_(machine) {
+      window_(outstanding, 0) {
   batch_.requests.reserve(outstanding);
   batch_.times.reserve(outstanding);
   issued_.reserve(outstanding);
@@ -83,19 +82,26 @@ std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::
 }
 
 DmaPort::Written RequestDma::write_row(std::uint64_t address, const std::uint8_t* data,
-                                       std::uint64_t bytes, std::uint64_t piece,
-                                       std::uint64_t ready) {
+                                       std::uint64_t bytes, std::uint64_t from, Pace& pace) {
   static const OnArrival kNone;
+  Written written{from};
+  std::uint64_t length = cut_.length(address, from, bytes);
+  std::optional<std::uint64_t> ready = pace.next(address + from, length);
+  if (!ready) return written;
   Transfer transfer = begin(tlm::TLM_WRITE_COMMAND, 0, kNone);
-  hw::PacedRow row(address, bytes, piece, ready, queue_);
-  cut_.for_each(address, bytes, [&](std::uint64_t at, std::uint64_t length) {
-    next_issue_ = std::max(next_issue_, row.request(at, length, queue_));
+  while (ready) {
+    const std::uint64_t at = written.bytes;
+    next_issue_ = std::max(next_issue_, *ready);
     issue(address + at, data == nullptr ? nullptr : const_cast<std::uint8_t*>(data) + at,
-          static_cast<std::uint32_t>(length), at + length == bytes, transfer);
-    queue_.issue(next_issue_ - 1, queue_.beats(address + at, length));
-  });
-  row.end(queue_);
-  return {end(transfer), row.stalled()};
+          static_cast<std::uint32_t>(length), true, transfer);
+    pace.issued(next_issue_ - 1, address + at, length);
+    written.bytes += length;
+    if (written.bytes == bytes) break;
+    length = cut_.length(address, written.bytes, bytes);
+    ready = pace.next(address + written.bytes, length);
+  }
+  written.done = end(transfer);
+  return written;
 }
 
 std::uint64_t RequestDma::read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) {

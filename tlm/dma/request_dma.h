@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "hw/dma/request_cut.h"
-#include "hw/dma/store_queue.h"
 #include "hw/machine/machine.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/time.h"
@@ -35,7 +34,7 @@ class RequestDma final : public DmaPort {
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                      const OnArrival& on_arrival) override;
   Written write_row(std::uint64_t address, const std::uint8_t* data, std::uint64_t bytes,
-                    std::uint64_t piece, std::uint64_t ready) override;
+                    std::uint64_t from, Pace& pace) override;
   /// A run is cut into requests as a row is.
   std::uint64_t read_runs(const std::vector<Run>& runs, const OnArrival& on_arrival) override;
   [[nodiscard]] std::uint64_t next_issue() const noexcept override { return next_issue_; }
@@ -156,8 +155,7 @@ class RequestDma final : public DmaPort {
   std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
   std::uint32_t oldest_ = 0;           ///< slots in order: that of the next request
   std::uint64_t next_issue_ = 0;
-  hw::StoreQueue queue_;  ///< of write_row()
-  Tlb* tlb_ = nullptr;    ///< null: addresses are physical
+  Tlb* tlb_ = nullptr;  ///< null: addresses are physical
   DmaPort* walker_ = nullptr;
   std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
   const std::shared_ptr<IssueOrder> order_ = IssueOrder::of_simulation();

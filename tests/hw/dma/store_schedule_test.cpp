@@ -136,51 +136,6 @@ TEST(StoreSchedule, ReadsASecondTensorBehindTheFirst) {
   EXPECT_EQ(two.times[0].completed, one.times[0].completed + later + deeper);
 }
 
-// Stages that are full take the last sums long before those leave a stage that holds them up.
-TEST(StoreSchedule, ReadsTheLastSumsADrainBeforeTheEnd) {
-  test::Random random(9);
-  std::uint64_t longest = 0, far = 0;
-  for (int i = 0; i < 3'000; ++i) {
-    const std::uint64_t lanes = 4U << random() % 3;
-    const std::uint64_t word = std::min<std::uint64_t>(lanes, 4U << random() % 3);
-    Chain chain = random_store_chain(random);
-    if (random() % 2 == 0) {
-      const StageOp op = random() % 2 == 0 ? StageOp::kDivideRowSum : StageOp::kLayerNormApply;
-      while (!chain.stages.empty() && stage_info(chain.stages.back().op).row_wise) {
-        chain.stages.pop_back();
-      }
-      const std::size_t at =
-          op == StageOp::kDivideRowSum ? random() % (chain.stages.size() + 1) : chain.stages.size();
-      chain.stages.insert(chain.stages.begin() + static_cast<std::ptrdiff_t>(at),
-                          test::random_stage(random, op));
-    }
-    const StoreCommand move = move_at(random() % 50, 1 + random() % 20, 1 + random() % 60);
-    const StoreTimes times =
-        store_times({chain}, {move}, store_params(lanes, word), nothing_around()).times[0];
-    const auto units = static_cast<std::uint32_t>(lanes);
-    const ResultCycles cycles = result_cycles(chain_cycles(chain, move.m, move.n, units), chain,
-                                              move.m, move.n, units, word, kAccumulatorReadCycles);
-    const StoreSetUp::Command command = set_up_command(chain, move.n, lanes, word, 0, 0, 0);
-    const std::uint64_t set_up =
-        1 + std::max(command.stages * kMicrocodeWords, command.parameter_words);
-    RowClock rows(cycles, move.started, set_up);
-    std::optional<std::uint64_t> read;
-    for (std::uint64_t left = move.m; left-- > 0;) {
-      rows.next();
-      if (!read) read = rows.sums_read(left, 0);
-    }
-    ASSERT_TRUE(read);
-    const std::uint64_t off = std::max(*read, times.released) - std::min(*read, times.released);
-    // Stalls of vectors that are not all in the stages yet are only estimated.
-    EXPECT_LE(off, cycles.pieces == 0 ? 0U : 50U) << i << ": " << chain.stages.size() << " stages, "
-                                                  << move.m << " x " << move.n << " of " << lanes;
-    far += off > 8 ? 1 : 0;
-    longest = std::max(longest, times.completed - times.released);
-  }
-  EXPECT_LE(far, 60U);
-  EXPECT_GT(longest, 150U);
-}
-
 // One divider: a row of one vector is divided when its reciprocal is there, every 15 cycles.
 TEST(StoreSchedule, DividesARowEveryFifteenCycles) {
   const Chain chain{{default_stage(StageOp::kDivideRowSum)}, DType::kS32};

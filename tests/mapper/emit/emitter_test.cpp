@@ -317,13 +317,15 @@ class Emitted {
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> tile_of(const Command& command) const {
     const hw::Operator& result = mapping_.program.operators[command.op];
     const auto* const store = command.as<hw::cmd::Store>();
-    const std::uint64_t at =
-        (store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address) -
-        result.address;
+    const std::uint64_t to =
+        store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address;
+    const std::uint64_t at = to - result.address;
     const bool ring = result.place == hw::Operator::Place::kRing;
     const std::uint64_t section = ring ? 0 : at / result.section_bytes();
     const std::uint64_t row = (at - section * result.section_bytes()) / result.pitch;
-    const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
+    // A ring goes on before its begin.
+    const std::uint64_t in_row = to + result.pitch - result.address % result.pitch;
+    const std::uint64_t col = in_row % result.pitch / hw::bytes_of(result.type);
     return {row, section * result.section + col};
   }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "hw/array/accumulator.h"
+#include "hw/dma/operand_arrivals.h"
+#include "hw/dma/result_rows.h"
 #include "hw/dma/store_queue.h"
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"
@@ -110,8 +112,8 @@ TEST_F(StoreUnitTest, ParametersWaitForTheArrayAtTheirBank) {
     return rig[2].completed - rig[2].started;
   };
   const std::uint64_t alone = set_up(2 * bank);
-  // In the cycle of its start it has one as when it has its bank for itself.
-  EXPECT_EQ(set_up(bank - 1024), alone + words - 1);
+  // None in the cycle of its start either: until then the array comes first.
+  EXPECT_EQ(set_up(bank - 1024), alone + words);
 }
 
 using ContractCase = std::tuple<const char*, std::vector<hw::StageOp>, std::uint32_t>;
@@ -169,22 +171,36 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
   const hw::ResultCycles cycles =
       hw::result_cycles(hw::chain_cycles(chain, rows, kCols, 16), chain, rows, kCols, 16,
                         hw::result_piece_bytes(machine, true), hw::kAccumulatorReadCycles);
-  std::vector<std::uint64_t> done;  // cycles since the start
-  std::uint64_t next_issue = 0;
   // What set_up_alone() says is what the lead does not hide of it.
   const std::uint64_t late = test::set_up_alone(machine, chain, kCols);
-  hw::RowClock clock(cycles, 0, cycles.lead + late);
+  hw::ResultFlow flow(hw::chain_cycles(chain, rows, kCols, 16), chain, rows, kCols, 16,
+                      hw::kAccumulatorReadCycles, false);
+  flow.start(0, cycles.lead + late);
+  hw::ResultRows results(flow, {kCols, 16, 8, hw::result_piece_bytes(machine, true)},
+                         {0, kCols, rows, kCols});
+  hw::OperandArrivals operands(rows, kCols, 16, machine.bus.width_bytes);
+  operands.begin_rows(1, true);
+  const std::vector<std::uint64_t>& done = results.left();  // cycles since the start
+  std::uint64_t next_issue = 0;
   for (std::uint32_t row = 0; row < rows; ++row) {
     const std::uint64_t used = row / block * block;  // before the half that it is in
     const std::uint64_t issued =
-        std::max(next_issue, used < 2 * block ? 0 : done[used - block - 1]);
+        std::max(next_issue, used < 2 * block ? 0 : done.at(used - block - 1));
     next_issue = issued + 1;
-    clock.next(issued + latency, false);
-    done.push_back(clock.done());
+    operands.arrive(0, kCols, issued + latency);
+    while (const auto cycle = results.next(operands.times(issued + latency))) {
+      results.take(*cycle);
+      if (done.size() == rows) break;
+    }
+  }
+  std::uint64_t busy = 0, before = cycles.fill + late;
+  for (const std::uint64_t left : done) {
+    busy += std::min(left - before, cycles.per_row);
+    before = left;
   }
   EXPECT_EQ(rig[0].released - rig[0].started, done.back());
   const auto report = report_of(rig);
-  EXPECT_EQ(report.at("stalled.memory"), done.back() - cycles.fill - late - clock.busy());
+  EXPECT_EQ(report.at("stalled.memory"), done.back() - cycles.fill - late - busy);
   EXPECT_EQ(report.at("operand_bytes"), rows * kCols);
   EXPECT_EQ(report.at("requests"), rows);
 }
@@ -218,23 +234,20 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   CoreRig rig(machine, false);
   rig.run([&] { rig.execute({store_command(0, kResult, kRows, kCols)}, {kPlain}); });
   const hw::ChainCycles cycles = hw::chain_cycles(kPlain, kRows, kCols, 16);
-  std::uint64_t pipeline =
-      cycles.fill + hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kCols);
+  hw::ResultFlow flow(cycles, kPlain, kRows, kCols, 16, hw::kAccumulatorReadCycles, false);
+  flow.start(0, test::set_up_alone(machine, kPlain, kCols));
+  hw::ResultRows results(flow, {kCols, 16, 8, 16}, {kResult, kCols, kRows, kCols});
   std::vector<std::uint64_t> acknowledged;
   hw::StoreQueue queue(machine);
   for (std::uint32_t row = 0; row < kRows; ++row) {
-    const std::uint64_t address = kResult + std::uint64_t{row} * kCols;
-    pipeline += cycles.per_row;
-    hw::PacedRow paced(address, kCols, 16, pipeline, queue);
     const std::uint64_t place = row < GetParam() ? 0 : acknowledged[row - GetParam()];
-    const std::uint64_t issued = std::max(paced.request(0, kCols, queue), place);
-    queue.issue(issued, queue.beats(address, kCols));
+    const std::uint64_t issued = std::max(results.request(kCols, queue, {}).value(), place);
+    results.issued(issued, kResult + std::uint64_t{row} * kCols, kCols, queue);
     acknowledged.push_back(issued + latency);
-    pipeline += paced.stalled();
   }
   EXPECT_EQ(rig[0].completed - rig[0].started, acknowledged.back());
   const std::uint64_t last_issued = acknowledged.back() - latency;
-  EXPECT_EQ(rig[0].released - rig[0].started, std::max(pipeline, last_issued + 1));
+  EXPECT_EQ(rig[0].released - rig[0].started, std::max(results.left().back(), last_issued + 1));
   EXPECT_EQ(report_of(rig).at("written_bytes"), kRows * kCols);
 }
 

@@ -1,0 +1,129 @@
+#include "hw/dma/result_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/round.h"
+
+namespace systole::hw {
+
+ResultRows::ResultRows(ResultFlow flow, const Shape& shape, const RowWrite& to)
+    : flow_(std::move(flow)), shape_(shape), to_(to), rows_(to.rows) {
+  rows_left_.reserve(to.rows);
+  begin_row();
+}
+
+void ResultRows::begin_row() {
+  at_ = to_.address;
+  to_.address += to_.pitch;
+  --rows_;
+  left_ = shape_.cols;
+}
+
+std::optional<std::uint64_t> ResultRows::leave(const OperandTimes& operands,
+                                               std::uint64_t not_before) {
+  if (leaving_ == 0) leaving_ = shape_.cols;
+  std::uint64_t cycle = 0;
+  while (leaving_ != 0) {
+    const std::optional<std::uint64_t> next = flow_.next(operands);
+    if (!next) return std::nullopt;
+    leaving_ -= std::min(leaving_, shape_.lanes);
+    cycle = leaving_ == 0 ? std::max(*next, not_before) : *next;
+    flow_.take(cycle);
+  }
+  rows_left_.push_back(cycle + 1);
+  return cycle + 1;
+}
+
+void ResultRows::begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t ready) {
+  is_made_ = true;
+  at_ = address;
+  left_ = bytes;
+  const std::uint64_t pieces = ceil_div(bytes, shape_.piece);
+  ready_ = ready - std::min(ready, pieces);
+}
+
+std::uint64_t ResultRows::vector_bytes() const {
+  if (is_made_) return left_;
+  // Two results may have a byte in two vectors: it leaves with the first one.
+  const auto bytes = [this](std::uint64_t columns) {
+    return ceil_div(columns * shape_.bits, std::uint64_t{8});
+  };
+  const std::uint64_t before = shape_.cols - left_;
+  return bytes(before + std::min(left_, shape_.lanes)) - bytes(before);
+}
+
+std::uint64_t ResultRows::piece_bytes() const {
+  return std::min(shape_.piece, vector_bytes() - taken_);
+}
+
+std::optional<std::uint64_t> ResultRows::next(const OperandTimes& operands) {
+  if (is_made_) return std::max(ready_, free_);
+  if (taken_ != 0) return free_;
+  const std::optional<std::uint64_t> cycle = flow_.next(operands);
+  if (!cycle) return std::nullopt;
+  return std::max(*cycle, free_);
+}
+
+bool ResultRows::take(std::uint64_t cycle) {
+  const std::uint64_t bytes = piece_bytes(), all = vector_bytes();
+  at_ += bytes;
+  free_ = cycle + 1;
+  if (is_made_) {
+    left_ -= bytes;
+    ++ready_;
+    return left_ == 0;
+  }
+  taken_ += bytes;
+  if (taken_ < all) return false;
+  taken_ = 0;
+  left_ -= std::min(left_, shape_.lanes);
+  flow_.take(cycle);
+  if (left_ != 0) return false;
+  rows_left_.push_back(cycle + 1);
+  if (rows_ != 0) begin_row();
+  return true;
+}
+
+void ResultRows::push(std::uint64_t cycle, std::uint64_t beat) {
+  if (flush_) {
+    flush_ = false;
+    free_ = cycle + 1;
+    beats_.push_back({cycle, bytes_});
+    return;
+  }
+  const std::uint64_t begin = at_, end = begin + piece_bytes();
+  const bool ends_row = take(cycle), fills = end / beat != begin / beat;
+  bytes_ += end - begin;
+  flush_ = ends_row && fills && end % beat != 0;
+  if (fills || ends_row) beats_.push_back({cycle, bytes_ - (ends_row && !flush_ ? 0 : end % beat)});
+}
+
+void ResultRows::fill(std::uint64_t wanted, const StoreQueue& queue, const OperandTimes& operands) {
+  while (flush_ || left_ != 0) {
+    const std::optional<std::uint64_t> room = queue.takes(queue.issued() + beats_.size());
+    if (!room && !beats_.empty() && beats_.back().bytes >= wanted) return;
+    const std::optional<std::uint64_t> cycle = flush_ ? free_ : next(operands);
+    if (!cycle) return;
+    push(std::max(*cycle, room.value_or(0)), queue.beat_bytes());
+  }
+}
+
+std::optional<std::uint64_t> ResultRows::request(std::uint64_t bytes, const StoreQueue& queue,
+                                                 const OperandTimes& operands) {
+  const std::uint64_t end = issued_bytes_ + bytes;
+  fill(end, queue, operands);
+  for (const Beat& beat : beats_) {
+    if (beat.bytes >= end) return beat.cycle + 1;
+  }
+  return std::nullopt;
+}
+
+void ResultRows::issued(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes,
+                        StoreQueue& queue) {
+  issued_bytes_ += bytes;
+  while (!beats_.empty() && beats_.front().bytes <= issued_bytes_) beats_.pop_front();
+  queue.issue(cycle, queue.beats(address, bytes));
+}
+
+}  // namespace systole::hw
