@@ -35,7 +35,7 @@ class StoreUnit::Pace final : public DmaPort::Pace {
 };
 
 bool StoreUnit::Flow::has_news() const {
-  return learnt < rows.left().size() || (!released && rows.sums_read());
+  return (has_operands && learnt < rows.left().size()) || (!released && rows.sums_read());
 }
 
 void StoreUnit::learn(Flow& flow) {
@@ -136,7 +136,7 @@ void StoreUnit::move_row(std::uint64_t number, std::uint64_t offset, std::uint64
     flow.written = std::max(flow.written, end + hw::kBankWriteCycles);
     events().scratchpad_bytes += scratchpad.count(words * scratchpad.word_bytes());
     is_over = flow.rows.take(end);
-    if (flow.has_news()) learn(flow);
+    if (is_over || flow.has_news()) learn(flow);
   }
   if (!flow.observed) return;
   StoredUse& use = flow.writes.emplace_back();

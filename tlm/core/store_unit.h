@@ -87,7 +87,7 @@ class StoreUnit final : public ExecutionUnit {
     std::vector<std::uint64_t> read = {};  ///< cycle in which each row was read for the last time
     std::vector<StoredUse> writes = {};    ///< of a move
 
-    /// Something is known that learn() has not been told.
+    /// Something is known that others have to learn().
     [[nodiscard]] bool has_news() const;
   };
   class Pace;
