@@ -46,9 +46,6 @@ class OperandArrivals {
 
   /// Vectors of which it is known when they are there.
   [[nodiscard]] std::uint64_t known() const noexcept { return known_; }
-  [[nodiscard]] bool all_known() const noexcept { return known_ == there_.size(); }
-  /// Rows of which it is.
-  [[nodiscard]] std::uint64_t rows_known() const { return known_ / ceil_div(cols_, lanes_); }
   [[nodiscard]] OperandTimes times(std::uint64_t not_before) const {
     return {there_.data(), known_, not_before};
   }

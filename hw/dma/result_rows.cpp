@@ -18,47 +18,45 @@ void ResultRows::begin_row() {
   to_.address += to_.pitch;
   --rows_;
   left_ = shape_.cols;
+  begin_vector();
 }
 
 std::optional<std::uint64_t> ResultRows::leave(const OperandTimes& operands,
                                                std::uint64_t not_before) {
   if (leaving_ == 0) leaving_ = shape_.cols;
-  std::uint64_t cycle = 0;
+  std::uint64_t end = 0;
   while (leaving_ != 0) {
     const std::optional<std::uint64_t> next = flow_.next(operands);
     if (!next) return std::nullopt;
     leaving_ -= std::min(leaving_, shape_.lanes);
-    cycle = leaving_ == 0 ? std::max(*next, not_before) : *next;
-    flow_.take(cycle);
+    end = *next + 1;
+    if (leaving_ == 0) end = std::max(end, not_before);
+    flow_.take(end - 1);
   }
-  rows_left_.push_back(cycle + 1);
-  return cycle + 1;
+  rows_left_.push_back(end);
+  return end;
 }
 
-void ResultRows::begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t ready) {
+void ResultRows::begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t from) {
   is_made_ = true;
   at_ = address;
-  left_ = bytes;
-  const std::uint64_t pieces = ceil_div(bytes, shape_.piece);
-  ready_ = ready - std::min(ready, pieces);
+  left_ = 1;
+  vector_ = bytes;
+  taken_ = 0;
+  from_ = from;
 }
 
-std::uint64_t ResultRows::vector_bytes() const {
-  if (is_made_) return left_;
+void ResultRows::begin_vector() {
   // Two results may have a byte in two vectors: it leaves with the first one.
   const auto bytes = [this](std::uint64_t columns) {
     return ceil_div(columns * shape_.bits, std::uint64_t{8});
   };
   const std::uint64_t before = shape_.cols - left_;
-  return bytes(before + std::min(left_, shape_.lanes)) - bytes(before);
-}
-
-std::uint64_t ResultRows::piece_bytes() const {
-  return std::min(shape_.piece, vector_bytes() - taken_);
+  vector_ = bytes(before + std::min(left_, shape_.lanes)) - bytes(before);
 }
 
 std::optional<std::uint64_t> ResultRows::next(const OperandTimes& operands) {
-  if (is_made_) return std::max(ready_, free_);
+  if (is_made_) return std::max(from_, free_);
   if (taken_ != 0) return free_;
   const std::optional<std::uint64_t> cycle = flow_.next(operands);
   if (!cycle) return std::nullopt;
@@ -66,20 +64,22 @@ std::optional<std::uint64_t> ResultRows::next(const OperandTimes& operands) {
 }
 
 bool ResultRows::take(std::uint64_t cycle) {
-  const std::uint64_t bytes = piece_bytes(), all = vector_bytes();
+  const std::uint64_t bytes = piece_bytes();
   at_ += bytes;
-  free_ = cycle + 1;
-  if (is_made_) {
-    left_ -= bytes;
-    ++ready_;
-    return left_ == 0;
-  }
   taken_ += bytes;
-  if (taken_ < all) return false;
+  free_ = cycle + 1;
+  if (taken_ < vector_) return false;
   taken_ = 0;
+  if (is_made_) {
+    left_ = 0;
+    return true;
+  }
   left_ -= std::min(left_, shape_.lanes);
   flow_.take(cycle);
-  if (left_ != 0) return false;
+  if (left_ != 0) {
+    begin_vector();
+    return false;
+  }
   rows_left_.push_back(cycle + 1);
   if (rows_ != 0) begin_row();
   return true;

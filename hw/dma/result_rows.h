@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -28,18 +28,21 @@ class ResultRows {
   /// `to`: where they go if they leave one after the other.
   ResultRows(ResultFlow flow, const Shape& shape, const RowWrite& to);
 
-  /// The next row of the stages goes to something that takes all of it at once, its last vector not
-  /// before cycle `not_before`. The cycle after that, if it is known; until then call it again.
+  /// The next row of the stages goes to something that takes all of it at once. The cycle after
+  /// that in which its last vector leaves, not before `not_before`, if it is known; until then call
+  /// it again.
   [[nodiscard]] std::optional<std::uint64_t> leave(const OperandTimes& operands,
                                                    std::uint64_t not_before);
-  /// `bytes` bytes for `address` that are made of such rows: the last piece can leave in the cycle
-  /// before `ready`, those before it one a cycle before that. The made row before has left.
-  void begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t ready);
+  /// `bytes` bytes for `address` that are made of such rows: pieces can leave from cycle `from` on.
+  /// The made row before has left.
+  void begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t from);
 
   /// The cycle in which the next piece can leave, if that is known. There is one.
   [[nodiscard]] std::optional<std::uint64_t> next(const OperandTimes& operands);
   [[nodiscard]] std::uint64_t piece_address() const noexcept { return at_; }
-  [[nodiscard]] std::uint64_t piece_bytes() const;
+  [[nodiscard]] std::uint64_t piece_bytes() const {
+    return std::min(shape_.piece, vector_ - taken_);
+  }
   /// It leaves in this cycle. Returns whether it is the last one of its row.
   bool take(std::uint64_t cycle);
 
@@ -67,18 +70,19 @@ class ResultRows {
   /// A piece, or what the one before had for a beat of its own, comes into the queue in a cycle.
   void push(std::uint64_t cycle, std::uint64_t beat_bytes);
   void begin_row();
-  /// Of the vector at the end of the stages, or of all that has been made and has not left.
-  [[nodiscard]] std::uint64_t vector_bytes() const;
+  /// The next vector of the row is at the end of the stages.
+  void begin_vector();
 
   ResultFlow flow_;
   Shape shape_;
   RowWrite to_;
   std::uint64_t rows_ = 0;     ///< to begin, of those that leave one after the other
-  std::uint64_t left_ = 0;     ///< of the row: columns, or bytes of one that has been made
+  std::uint64_t left_ = 0;     ///< columns of the row, 1 of one that has been made
+  std::uint64_t vector_ = 0;   ///< bytes of the vector, all of a row that has been made
   std::uint64_t leaving_ = 0;  ///< columns of a row that something takes
-  std::uint64_t taken_ = 0;    ///< bytes of the vector that have left
+  std::uint64_t taken_ = 0;    ///< of these, those that have left
   std::uint64_t at_ = 0;       ///< address of the next byte
-  std::uint64_t ready_ = 0;    ///< cycle in which the next piece of what has been made is there
+  std::uint64_t from_ = 0;     ///< cycle from which pieces of what has been made can leave
   std::uint64_t free_ = 0;     ///< the first cycle in which a piece can leave after the one before
   bool is_made_ = false;
   bool flush_ = false;  ///< what the last piece of a row had for a beat of its own is to come

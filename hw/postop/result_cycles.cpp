@@ -55,14 +55,6 @@ class VectorsBack {
   std::uint64_t vector_, last_;
 };
 
-/// The stage that makes vectors wait for its statistics, if the chain has one.
-const Stage* waiting_stage(const Chain& chain) {
-  for (const Stage& stage : chain.stages) {
-    if (stage_lead(stage) != 0 || stage_info(stage.op).row_wise) return &stage;
-  }
-  return nullptr;
-}
-
 /// From the cycle after that in which the last vector of sums is read to the one after that in
 /// which the last piece of results leaves.
 std::uint64_t drain_cycles(const ResultCycles& cycles, const Chain& chain, std::uint64_t rows,
@@ -95,6 +87,13 @@ std::uint64_t drain_cycles(const ResultCycles& cycles, const Chain& chain, std::
 }
 
 }  // namespace
+
+const Stage* waiting_stage(const Chain& chain) {
+  for (const Stage& stage : chain.stages) {
+    if (stage_lead(stage) != 0 || stage_info(stage.op).row_wise) return &stage;
+  }
+  return nullptr;
+}
 
 ResultCycles result_cycles(const ChainCycles& stages, const Chain& chain, std::uint64_t rows,
                            std::uint64_t cols, std::uint32_t lanes, std::uint64_t piece,

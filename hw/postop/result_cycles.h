@@ -27,6 +27,10 @@ struct ResultCycles : ChainCycles {
   std::uint64_t side = 0;
 };
 
+/// The first stage that makes vectors wait for its row statistics, row-wise or with serial units;
+/// null: there is none.
+[[nodiscard]] const Stage* waiting_stage(const Chain& chain);
+
 /// Of a tile of `rows` x `cols`, at least one each. `stages`: what chain_cycles() says of it;
 /// `piece`: result_piece_bytes(); `read`: cycles of an access to the accumulator.
 [[nodiscard]] ResultCycles result_cycles(const ChainCycles& stages, const Chain& chain,

@@ -6,20 +6,17 @@
 namespace systole::hw {
 namespace {
 
-/// Whether the rows of a chain wait for serial units that work ahead of them.
-bool has_units(const Chain& chain) {
-  for (const Stage& stage : chain.stages) {
-    if (stage_lead(stage) != 0) return true;
-    if (stage_info(stage.op).row_wise) return false;
-  }
-  return false;
+/// Whether vectors wait for serial units. Those behind a row-wise stage have long finished.
+bool waits_for_units(const Chain& chain) {
+  const Stage* const waits = waiting_stage(chain);
+  return waits != nullptr && !stage_info(waits->op).row_wise;
 }
 
 }  // namespace
 
 ResultFlow::ResultFlow(const ChainCycles& stages, const Chain& chain, std::uint64_t rows,
                        std::uint64_t cols, std::uint32_t lanes, std::uint64_t read, bool whole)
-    : even_(tensor_operands(chain) == 0 && !has_units(chain)),
+    : even_(tensor_operands(chain) == 0 && !waits_for_units(chain)),
       vectors_(ceil_div(cols, std::uint64_t{lanes})),
       left_(rows * vectors_),
       last_(left_ - 1),

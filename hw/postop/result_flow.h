@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "hw/postop/postop.h"
 #include "hw/postop/result_cycles.h"

@@ -51,7 +51,6 @@ class StageLine {
  public:
   explicit StageLine(std::uint64_t cycles = 0) : cycles_(cycles), at_(cycles) {}
 
-  [[nodiscard]] bool is_empty() const { return cycles_ == 0; }
   /// A vector is at its end; `offered`: one is at its begin. They are the same in a line of none.
   [[nodiscard]] bool has_result(bool offered) const {
     return cycles_ == 0 ? offered : count_ != 0 && at_[first_] + cycles_ == moves_;
@@ -136,7 +135,7 @@ class StageFlow {
  public:
   StageFlow() = default;
   /// Of a tile of `rows` x `cols`, at the end of the cycle in which its command starts. `before`:
-  /// cycles of a line in front of them.
+  /// latency of a line ahead of them.
   StageFlow(const Chain& chain, std::uint64_t rows, std::uint64_t cols, std::uint64_t lanes,
             std::uint64_t before = 0);
 

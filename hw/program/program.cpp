@@ -132,11 +132,13 @@ WrittenRows written_rows(const cmd::Loop& loop, const Program& program) {
   return rows_after(program.chains.at(loop.chain), loop.m, loop.n);
 }
 
-std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes, bool transposed,
+std::uint64_t operand_block(const cmd::Result& result, const Chain& chain,
                             const Machine::Postop& postop) {
+  std::uint64_t bytes = 0;  // of a row of all
+  for (const DType type : tensor_types(chain)) bytes += result.n * bytes_of(type);
   const std::uint64_t room = postop.operand_kib * kKib;
-  if (rows * bytes <= room) return rows;
-  return transposed ? postop.lanes : room / bytes / 2;
+  if (result.m * bytes <= room) return result.m;
+  return transposes(chain) ? postop.lanes : room / bytes / 2;
 }
 
 std::vector<Range> ranges_of(const Command& command, const Program& program) {

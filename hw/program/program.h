@@ -382,11 +382,10 @@ struct WrittenRows {
 
 /// Rows of each tensor operand that a pipeline has room for at least (postop.operand_kib).
 inline constexpr std::uint32_t kOperandRows = 16;
-/// How many rows of a command's tensor operands a pipeline asks for at a time, of `rows` rows of
-/// `bytes` bytes together: all of them if there is room, or else half of those that have room, so
-/// that one half comes while the other one is used; of a chain that transposes the rows that it
-/// collects.
-[[nodiscard]] std::uint64_t operand_block(std::uint64_t rows, std::uint64_t bytes, bool transposed,
+/// How many rows of a command's tensor operands a pipeline asks for at a time: all of them if there
+/// is room, or else half of those that have room, so that one half comes while the other one is
+/// used; of a chain that transposes the rows that it collects.
+[[nodiscard]] std::uint64_t operand_block(const cmd::Result& result, const Chain& chain,
                                           const Machine::Postop& postop);
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating

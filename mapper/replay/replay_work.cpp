@@ -183,11 +183,8 @@ class Decode {
                                               hw::accumulator_word_bytes(machine_)),
                   0, 0};
     work_.transposed = hw::transposes(chain);
-    std::uint64_t row_bytes = 0;
-    for (unsigned i = 0; i < work_.operands; ++i) row_bytes += work_.operand[i].bytes;
-    if (row_bytes != 0) {
-      work_.operand_block =
-          hw::operand_block(result.m, row_bytes, work_.transposed, machine_.postop);
+    if (work_.operands != 0) {
+      work_.operand_block = hw::operand_block(result, chain, machine_.postop);
     }
     work_.result = cycles;
     work_.bits = result.int4 ? 4 : 8 * hw::bytes_of(chain.out);

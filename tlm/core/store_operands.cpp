@@ -48,13 +48,6 @@ void StoreUnit::fetch_ahead() {
   }
 }
 
-std::uint64_t StoreUnit::operand_block(const hw::cmd::Result& result,
-                                       const hw::Chain& chain) const {
-  std::uint64_t row_bytes = 0;
-  for (const hw::DType type : hw::tensor_types(chain)) row_bytes += result.n * hw::bytes_of(type);
-  return hw::operand_block(result.m, row_bytes, hw::transposes(chain), machine_units_);
-}
-
 void StoreUnit::begin_operands(const Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = chain_of(entry);
@@ -74,7 +67,7 @@ void StoreUnit::begin_operands(const Entry& entry) {
     operands_[i].row_bytes = result.n * operands_[i].element;
     operands_[i].rows.resize(with_values ? result.m * operands_[i].row_bytes : 0);
   }
-  operand_block_ = operand_block(result, chain);
+  operand_block_ = hw::operand_block(result, chain, machine_units_);
   arrivals_ = {result.m, result.n, lanes_, beat_bytes_};
   operands_used_.clear();
   operands_of_ = &entry;

@@ -156,8 +156,7 @@ void StoreUnit::put(std::uint64_t number, std::uint64_t offset, std::uint64_t at
 
 void StoreUnit::encode(std::uint64_t row, Flow& flow) {
   flow.encoder_free = encoder_begun_;
-  const std::uint64_t end =
-      leave(encoder_begun_ - std::min<std::uint64_t>(encoder_begun_, 1), flow);
+  const std::uint64_t end = leave(encoder_begun_, flow);
   const std::uint64_t features = flow.result->n / flow.encoder->in_heads;
   const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, end);
   if (recorder() != nullptr) {
@@ -173,25 +172,25 @@ void StoreUnit::encode(std::uint64_t row, Flow& flow) {
   events().postop_elements += outputs;
 
   const std::uint64_t address = flow.store->to.address + row * flow.pitch;
-  flow.rows.begin_made(address, flow.row_bytes, token.done);
+  // The last piece is there when the encoder is done with the row.
+  const std::uint64_t pieces = ceil_div(flow.row_bytes, piece_bytes_[0]);
+  flow.rows.begin_made(address, flow.row_bytes, token.done - std::min(token.done, pieces));
   put(row, row * flow.pitch, row * flow.row_bytes, flow.row_bytes, flow);
   encoder_begun_ = token.begun + flow.rows.free() - std::min(flow.rows.free(), token.done);
 }
 
 void StoreUnit::transpose(std::uint64_t first, std::uint64_t rows, Flow& flow) {
   // The transposer has two buffers: it takes the last row when the columns before have left it.
-  const std::uint64_t columns_left =
-      flow.rows.free() - std::min<std::uint64_t>(flow.rows.free(), 1);
+  const std::uint64_t columns_left = flow.rows.free();
   std::uint64_t end = 0;
   for (std::uint64_t row = 1; row <= rows; ++row) end = leave(row == rows ? columns_left : 0, flow);
   if (flow.with_values) compute(flow, std::max(flow.computed, first + rows));
   const std::uint64_t columns = flow.result->n;
   const std::uint64_t element = flow.row_bytes / flow.result->m, bytes = rows * element;
-  const std::uint64_t pieces = ceil_div(bytes, piece_bytes_.at(flow.move != nullptr ? 1 : 0));
   const std::uint64_t base = flow.move != nullptr ? flow.move->to.address : flow.store->to.address;
   for (std::uint64_t column = 0; column < columns; ++column) {
     const std::uint64_t offset = column * flow.pitch + first * element;
-    flow.rows.begin_made(base + offset, bytes, end + (column + 1) * pieces);
+    flow.rows.begin_made(base + offset, bytes, end);
     put(first, offset, first * flow.computed_bytes + column * bytes, bytes, flow);
   }
 }

@@ -76,7 +76,8 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   flow.fill = cycles.fill + std::max(set_up, cycles.lead) - cycles.lead;
   flow.row_done = flow.started + flow.fill;
   // A tile that is written where it is read comes as a whole.
-  const bool whole = flow.has_operands && operand_block(result, chain) == result.m &&
+  const bool whole = flow.has_operands &&
+                     hw::operand_block(result, chain, machine_units_) == result.m &&
                      hw::writes_what_it_reads(hw::ranges_of(command, program));
   hw::ResultFlow leaves(stages, chain, result.m, result.n, lanes_, read, whole);
   leaves.start(flow.started, set_up);

@@ -118,9 +118,6 @@ class StoreUnit final : public ExecutionUnit {
   /// The command whose operands can be asked for now, which have not been; null: there is none.
   [[nodiscard]] Entry* wants_operands() const;
   [[nodiscard]] const hw::Chain& chain_of(const Entry& entry) const;
-  /// Rows of tensor operands that are asked for at a time.
-  [[nodiscard]] std::uint64_t operand_block(const hw::cmd::Result& result,
-                                            const hw::Chain& chain) const;
   void begin_operands(const Entry& entry);
   void fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before);
   /// Of the command in progress, as far as it is known when they arrive.
@@ -143,8 +140,8 @@ class StoreUnit final : public ExecutionUnit {
   /// Accounts for rows that have left the chain, and lets others write over the sums once they are
   /// read, as far as that is known.
   void learn(Flow& flow);
-  /// The next row leaves the chain for something that takes all of it at once, its last vector not
-  /// before cycle `not_before`. Returns the cycle after that.
+  /// The next row leaves the chain for something that takes all of it at once. Returns the cycle
+  /// after that in which its last vector leaves, not before `not_before`.
   std::uint64_t leave(std::uint64_t not_before, Flow& flow);
   /// A row of `bytes` bytes leaves the chain, or what has been made of rows, the first of them row
   /// `number`. It goes to byte `offset` of what the command writes; its values are in `result_`

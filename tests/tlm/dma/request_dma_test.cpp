@@ -82,7 +82,7 @@ class RowPace final : public DmaPort::Pace {
  public:
   explicit RowPace(const hw::Machine& machine)
       : rows_(hw::ResultFlow(), {1, 1, 8, 4}, {}), queue_(machine) {
-    rows_.begin_made(0, 80, 100);
+    rows_.begin_made(0, 80, 80);
   }
   std::optional<std::uint64_t> next(std::uint64_t address, std::uint64_t bytes) override {
     if (address >= known) return std::nullopt;
