@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -39,14 +40,14 @@ class CoreWatch {
       current_.at(unit) = of_entry_.at(entry);
       CoreCommandTimes& times = commands_.at(current_.at(unit));
       times.started = times.begun = now;
+      if (unit == kArray) matmuls_in_.push_back(current_[kArray]);
       on_start(unit);
     }
     for (std::size_t entry = 0; entry < of_entry_.size(); ++entry) {
       const bool load = entry < loads_;
       if (!load && (core.released_o >> entry & 1U) != 0) {
         commands_.at(of_entry_[entry]).released = now + 1;
-        CoreCommandTimes& started = commands_.at(current_[kArray]);
-        if (entry < loads_ + matmuls_ && current_[kArray] != of_entry_[entry]) started.begun = now;
+        if (entry < loads_ + matmuls_) release_matmul(now);
       }
       if ((core.completed_o >> entry & 1U) == 0) continue;
       complete(of_entry_[entry], now + 1);
@@ -76,6 +77,11 @@ class CoreWatch {
  private:
   static constexpr std::size_t kArray = 1;  ///< a unit
 
+  /// The oldest matmul has left the array's inputs: the next one, if it has started, has them.
+  void release_matmul(std::uint64_t now) {
+    matmuls_in_.pop_front();
+    if (!matmuls_in_.empty()) commands_.at(matmuls_in_.front()).begun = now;
+  }
   void dispatch(std::uint64_t cycle) {
     commands_.at(next_).dispatched = cycle;
     compare(next_++, CommandDifference::Moment::kDispatched, &CoreCommandTimes::dispatched, cycle);
@@ -97,6 +103,7 @@ class CoreWatch {
   std::vector<CoreCommandTimes>& commands_;
   std::vector<std::size_t> of_entry_;                 ///< command
   std::array<std::size_t, hw::kStations> current_{};  ///< by unit
+  std::deque<std::size_t> matmuls_in_;                ///< commands whose operands are being read
   std::size_t next_ = 0;
   std::size_t called_ = 0;  ///< for the host
   const std::vector<CoreCommandTimes>* const expected_;
