@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/round.h"
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/machine/machine.h"
@@ -47,14 +48,41 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
   return from;
 }
 
+/// The same of the `bytes` bytes of a request that a load writes to address `to`, those of each
+/// block of `access_bytes` in memory in one access, the last one in cycle `done`. One that ends in
+/// the next bank takes both.
+template <typename Visit>
+void serve_request(BankService& banks, std::uint64_t bank_bytes, std::uint64_t address,
+                   std::uint64_t bytes, std::uint64_t to, std::uint64_t access_bytes,
+                   std::uint64_t done, Visit visit) {
+  const std::uint64_t accesses = blocks_touched(address, bytes, access_bytes);
+  std::uint64_t cycle = done - std::min(done, accesses);
+  if (!bank_access(to, bytes, bank_bytes).crosses) {
+    (void)serve_words(banks, bank_bytes, to, to + bytes, accesses, cycle, visit);
+    return;
+  }
+  while (bytes != 0) {
+    const std::uint64_t length = std::min(access_bytes - address % access_bytes, bytes);
+    const BankAccess access = bank_access(to, length, bank_bytes);
+    const std::uint64_t end = banks.serve(cycle, {access, std::nullopt}).end;
+    for (std::uint64_t bank = access.bank; bank <= access.bank + (access.crosses ? 1U : 0U);
+         ++bank) {
+      visit(static_cast<std::size_t>(bank), std::uint64_t{1}, end - 1, end);
+    }
+    cycle = end;
+    address += length;
+    to += length;
+    bytes -= length;
+  }
+}
+
 /// Banks write in the cycle after the one for which hw::BankService is asked, as they read for the
 /// array: a word of a move that leaves the stages in a cycle is asked for in the one before.
 inline constexpr std::uint64_t kBankWriteCycles = 1;
 
-/// The first cycle from `from` on in which the bank of an address serves an access.
-[[nodiscard]] inline std::uint64_t first_free(const BankService& banks, std::uint64_t bank_bytes,
-                                              std::uint64_t address, std::uint64_t from) {
-  const BankAccess access{static_cast<std::uint32_t>(address / bank_bytes), false};
+/// The first cycle from `from` on in which the banks of an access serve it.
+[[nodiscard]] inline std::uint64_t first_free(const BankService& banks, const BankAccess& access,
+                                              std::uint64_t from) {
   while (!banks.is_free(from, access)) ++from;
   return from;
 }
@@ -197,6 +225,12 @@ struct AccumulatorSpan {
 /// something, or are widened, are written as a whole when they leave it.
 [[nodiscard]] inline bool is_written_by_request(const cmd::Load& load, bool to_accumulator) {
   return !to_accumulator && !load.pre && !load.packed() && !load.window;
+}
+
+/// Whether those of a load to the accumulator are, where its memories are those of the gates: a
+/// beat at a time.
+[[nodiscard]] inline bool is_placed_by_beat(const cmd::Load& load, bool to_accumulator) {
+  return to_accumulator && !load.pre && !load.packed() && !load.window;
 }
 
 /// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes. A port of the

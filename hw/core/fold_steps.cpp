@@ -11,7 +11,8 @@ FoldSteps::FoldSteps(const Machine& machine)
       scratchpad_(machine.scratchpad),
       bank_bytes_(scratchpad_.bank_bytes()),
       word_bytes_(scratchpad_word_bytes(machine)),
-      skew_(std::uint64_t{array_.rows} + array_.cols - 2) {}
+      skew_(std::uint64_t{array_.rows} + array_.cols - 2),
+      sums_(array_) {}
 
 void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   Matmul& next = matmuls_[added_++ % kMostMatmuls];
@@ -20,6 +21,9 @@ void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   next.words = step_words(matmul);
   next.depths = ceil_div(next.words.steps, array_.rows);
   next.columns = ceil_div(matmul.n, array_.cols);
+  next.first_sum = matmul.c.address;
+  next.last_sum = matmul.c.address + (matmul.m - std::uint64_t{1}) * matmul.c.pitch +
+                  next.columns * array_.cols - 1;
   // The last word may reach further than what is wanted of it.
   const auto of_fold = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
     const auto [first, last] = banks_of_tile(scratchpad_, tile, shape, word_bytes_);
@@ -174,6 +178,46 @@ void FoldSteps::take(const Run& run, std::uint64_t steps) {
   }
 }
 
+SumRuns::Run FoldSteps::rows_from_here() const {
+  SumRuns::Run rows;
+  const Matmul& of = matmul(rows_.matmul);
+  rows.row = rows_.row;
+  rows.column = rows_.column;
+  rows.depth = rows_.depth;
+  rows.depths = of.depths;
+  rows.c = of.command.c.address;
+  rows.pitch = of.command.c.pitch;
+  rows.accumulate = of.command.accumulate;
+  rows.first_sum = of.first_sum;
+  rows.last_sum = of.last_sum;
+  return rows;
+}
+
+void FoldSteps::keep(const Run& run, const BankService::Passed& passed) {
+  const bool waited = passed.end - at_ != passed.steps;
+  if (!keeps_sums_ || (!run.row && !waited)) return;
+  SumRuns::Run kept = run.row ? rows_from_here() : SumRuns::Run{};
+  kept.rows = run.row ? passed.steps : 0;
+  kept.begin = at_;
+  kept.end = passed.end;
+  kept.steps = kept.interval = passed.steps;
+  kept.before = at_ - held_;
+  if (waited) kept.reads = run.step;
+  sums_.add(kept);
+}
+
+void FoldSteps::keep_folds(std::uint64_t count, std::uint64_t interval) {
+  if (!keeps_sums_) return;
+  SumRuns::Run kept = rows_from_here();
+  kept.rows = matmul(rows_.matmul).command.m;
+  kept.begin = at_;
+  kept.steps = count * interval;
+  kept.interval = interval;
+  kept.end = at_ + kept.steps;
+  kept.before = at_ - held_;
+  sums_.add(kept);
+}
+
 FoldSteps::Phase FoldSteps::phase() const {
   Phase phase;
   phase.weights_ahead = weights_.fold - rows_.fold;
@@ -211,7 +255,9 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until, ArrayUse& us
     furthest = std::max(furthest, columns_.fold);
     // Its last tile of columns may be narrower.
     const bool is_narrower = of.command.n % array_.cols != 0;
-    if (is_narrower && columns_.column + 1 != of.columns) last -= of.depths;
+    const bool is_last = columns_.column + 1 == of.columns;
+    if (is_narrower && is_last && columns_.depth == 0) return false;  // those before were wide
+    if (is_narrower && !is_last) last -= of.depths;
   } else if (array_.overlap == ArrayOverlap::kFull && weights_.fold == rows_.fold + 1 &&
              weights_.row == 0) {
     interval = std::max<std::uint64_t>(of.command.m, array_.rows);
@@ -226,6 +272,7 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until, ArrayUse& us
   const std::uint64_t count = std::min((free - at_) / interval, last - furthest);
   if (count == 0) return false;
   use.add(at_, at_ + count * interval, interval, of.a_of_fold, of.b_of_fold);
+  keep_folds(count, interval);
   at_ += count * interval;
   for (Place* const place : {&rows_, &weights_, &columns_}) {
     if (place == &columns_ && !of.command.b_transposed) continue;
@@ -256,7 +303,10 @@ void FoldSteps::advance(const BankService& banks, std::uint64_t until, bool stop
     const std::uint64_t count = open_ ? 1 : run.count;
     const std::uint64_t end = open_ ? until : std::min(run.until, until);
     const BankService::Passed passed = banks.pass(at_, run.step, count, end);
-    if (passed.steps != 0) use.add(at_, passed, run.step, scratchpad_.ports == 1);
+    if (passed.steps != 0) {
+      use.add(at_, passed, run.step);
+      keep(run, passed);
+    }
     held_ += passed.end - at_ - passed.steps;
     at_ = passed.end;
     if (passed.steps != 0) {

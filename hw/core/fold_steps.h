@@ -7,8 +7,10 @@
 #include <limits>
 #include <optional>
 
+#include "hw/array/sum_reads.h"
 #include "hw/core/array_use.h"
 #include "hw/core/bank_words.h"
+#include "hw/core/sum_runs.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
@@ -60,6 +62,33 @@ class FoldSteps {
   [[nodiscard]] std::uint64_t held(std::uint64_t now) const {
     return held_ + (open_ ? now - std::min(now, at_) : 0);
   }
+  /// How far it has advanced if others' uses of the banks before cycle `now` are known.
+  [[nodiscard]] SumRuns::Known known(std::uint64_t now) const {
+    return {now, held(now), open_ ? at_ : SumRuns::kNever};
+  }
+  /// What it hands to the accumulator: of rows that it reads after keep_sums().
+  void keep_sums() noexcept { keeps_sums_ = true; }
+  [[nodiscard]] SumRuns& sums() noexcept { return sums_; }
+  [[nodiscard]] std::uint64_t oldest_sums() const noexcept { return sums_.oldest(); }
+  /// The first cycle from `from` on in which it may write sums that `meets` is true for, the first
+  /// and the last of a matmul, and whether that is of one that is known.
+  template <typename Meets>
+  [[nodiscard]] SumReads::Free next_sums(std::uint64_t from, std::uint64_t now, Meets meets) const {
+    const std::uint64_t next = sums_.next(from, known(now), meets);
+    if (next != SumRuns::kNever) return {next, true};
+    std::uint64_t row = at_;  // the first of a matmul is taken in this cycle at the earliest
+    for (std::size_t number = rows_.matmul; number != added_; ++number) {
+      const Matmul& of = matmul(number);
+      if (meets(of.first_sum, of.last_sum)) return {std::max(from, sums_.written(row)), true};
+      row += number == first_ ? left() : of.command.m;
+    }
+    return {std::max(from, sums_.written(std::max(row, now))), false};
+  }
+  /// Words of a bank that the step that waits has been served in the cycles [from, to).
+  [[nodiscard]] std::uint64_t open_words(std::uint64_t bank, std::uint64_t from, std::uint64_t to,
+                                         const BankService& banks) const {
+    return open_ ? ArrayUse::words_of(bank, run_.step, banks.look(at_, run_.step), from, to) : 0;
+  }
   /// A bank that the step reads that waits.
   [[nodiscard]] std::optional<std::size_t> bank() const;
 
@@ -73,6 +102,7 @@ class FoldSteps {
     std::uint64_t start = 0;  ///< its first step is in this cycle at the earliest
     StepWords words;
     std::uint64_t depths = 1, columns = 1;  ///< tiles of k, of columns
+    std::uint64_t first_sum = 0, last_sum = 0;
     ArrayUse::Words a_of_fold, b_of_fold;
     bool is_plain = false;  ///< its operands are never in each other's way
   };
@@ -117,6 +147,11 @@ class FoldSteps {
   void limit(Run& run, std::uint64_t steps, std::optional<BankAccess>& access, std::uint8_t& times,
              std::uint64_t address, std::uint64_t pitch, bool down, std::uint8_t words) const;
   void take(const Run& run, std::uint64_t steps);
+  /// Steps of a run pass, from `at_` on: rows of A, and waits, are kept.
+  void keep(const Run& run, const BankService::Passed& passed);
+  /// The same of folds that are passed over.
+  void keep_folds(std::uint64_t count, std::uint64_t interval);
+  [[nodiscard]] SumRuns::Run rows_from_here() const;
   /// Moves on by rows of a fold that has `count`. Returns whether the matmul is over.
   bool move(Place& place, std::uint64_t steps, std::uint64_t count) const;
   /// Columns of C in the tile of a place.
@@ -131,6 +166,8 @@ class FoldSteps {
   std::uint64_t skew_ = 0;
   std::array<Matmul, kMostMatmuls> matmuls_;
   std::size_t first_ = 0, added_ = 0;
+  SumRuns sums_;
+  bool keeps_sums_ = false;
   Place rows_, weights_, columns_;
   std::array<std::uint64_t, 2>
       filled_{};  ///< cycles from which the weights in the transposer can leave

@@ -175,7 +175,7 @@ std::uint64_t OperandReads::advance(const BankService& banks, std::uint64_t unti
     }
     Run& run = runs_[run_];
     const BankService::Passed passed = banks.pass(at_, run.step, run.count, until);
-    if (use != nullptr) use->add(at_, passed, run.step, ports_ == 1);
+    if (use != nullptr) use->add(at_, passed, run.step);
     at_ = passed.end;
     left_ -= passed.steps;
     run.count -= passed.steps;

@@ -39,10 +39,10 @@ std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t ba
   if (from >= to) return 0;
   // The banks serve what is asked for a cycle after the one that is said here.
   const std::uint64_t all = (to - from) * banks.ports();
-  const auto others = [&](std::uint64_t begin, std::uint64_t end) {
-    return banks.used(bank, begin, end);
-  };
-  return all - std::min(all, others(from - 1, to - 1) + use_.words(bank, from - 1, to - 1, others));
+  std::uint64_t used =
+      banks.used(bank, from - 1, to - 1) + use_.words(bank, from - 1, to - 1, banks);
+  if (stationary_weights_) used += steps_.open_words(bank, from - 1, to - 1, banks);
+  return all - std::min(all, used);
 }
 
 std::uint64_t OperandStream::end(std::uint64_t at) {

@@ -12,9 +12,6 @@
 /// other, and how long the array has stood still.
 namespace systole::hw {
 
-/// So long it is known what the banks of the scratchpad have served.
-inline constexpr std::uint64_t kKeptBankCycles = 1024;
-
 class OperandStream {
  public:
   explicit OperandStream(const Machine& machine);
@@ -68,9 +65,14 @@ class OperandStream {
   /// Cycles that the matmul has taken until now, but for those in which nothing moved.
   [[nodiscard]] std::uint64_t moved() const { return at() - begun_ - (held(at()) - held_before_); }
   /// Words that a bank had left in the cycles [from, to), by the matmuls and by what others used of
-  /// the banks, if the stream has advanced so far. Of the last kKeptBankCycles.
+  /// the banks, if the stream has advanced to `to`. Of the last kKeptBankCycles.
   [[nodiscard]] std::uint64_t words_left(const BankService& banks, std::size_t bank,
                                          std::uint64_t from, std::uint64_t to) const;
+  /// When it hands sums to the accumulator, of stationary weights: as far as is known if the stream
+  /// has advanced to a cycle.
+  [[nodiscard]] FoldSteps& steps() noexcept { return steps_; }
+  /// Of the cycles from this one on it matters to them what the banks have served.
+  [[nodiscard]] std::uint64_t oldest_sums() const noexcept { return steps_.oldest_sums(); }
   /// A bank that the array waits for; nothing if it does not.
   [[nodiscard]] std::optional<std::size_t> bank() const {
     return stationary_weights_ ? steps_.bank() : reads_.bank();

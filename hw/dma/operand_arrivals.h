@@ -46,8 +46,9 @@ class OperandArrivals {
 
   /// Vectors of which it is known when they are there.
   [[nodiscard]] std::uint64_t known() const noexcept { return known_; }
-  [[nodiscard]] OperandTimes times(std::uint64_t not_before) const {
-    return {there_.data(), known_, not_before};
+  void tell(InputTimes& times) const {
+    times.there = there_.data();
+    times.known = known_;
   }
 
  private:

@@ -21,12 +21,11 @@ void ResultRows::begin_row() {
   begin_vector();
 }
 
-std::optional<std::uint64_t> ResultRows::leave(const OperandTimes& operands,
-                                               std::uint64_t not_before) {
+std::optional<std::uint64_t> ResultRows::leave(const InputTimes& inputs, std::uint64_t not_before) {
   if (leaving_ == 0) leaving_ = shape_.cols;
   std::uint64_t end = 0;
   while (leaving_ != 0) {
-    const std::optional<std::uint64_t> next = flow_.next(operands);
+    const std::optional<std::uint64_t> next = flow_.next(inputs);
     if (!next) return std::nullopt;
     leaving_ -= std::min(leaving_, shape_.lanes);
     end = *next + 1;
@@ -55,10 +54,10 @@ void ResultRows::begin_vector() {
   vector_ = bytes(before + std::min(left_, shape_.lanes)) - bytes(before);
 }
 
-std::optional<std::uint64_t> ResultRows::next(const OperandTimes& operands) {
+std::optional<std::uint64_t> ResultRows::next(const InputTimes& inputs) {
   if (is_made_) return std::max(from_, free_);
   if (taken_ != 0) return free_;
-  const std::optional<std::uint64_t> cycle = flow_.next(operands);
+  const std::optional<std::uint64_t> cycle = flow_.next(inputs);
   if (!cycle) return std::nullopt;
   return std::max(*cycle, free_);
 }
@@ -101,20 +100,20 @@ void ResultRows::push(std::uint64_t cycle, std::uint64_t beat) {
   beats_.push_back({cycle, bytes_ - (ends_row && !flush_ ? 0 : end & within)});
 }
 
-void ResultRows::fill(std::uint64_t wanted, const StoreQueue& queue, const OperandTimes& operands) {
+void ResultRows::fill(std::uint64_t wanted, const StoreQueue& queue, const InputTimes& inputs) {
   while (flush_ || left_ != 0) {
     const std::optional<std::uint64_t> room = queue.takes(queue.issued() + beats_.size());
     if (!room && !beats_.empty() && beats_.back().bytes >= wanted) return;
-    const std::optional<std::uint64_t> cycle = flush_ ? free_ : next(operands);
+    const std::optional<std::uint64_t> cycle = flush_ ? free_ : next(inputs);
     if (!cycle) return;
     push(std::max(*cycle, room.value_or(0)), queue.beat_bytes());
   }
 }
 
 std::optional<std::uint64_t> ResultRows::request(std::uint64_t bytes, const StoreQueue& queue,
-                                                 const OperandTimes& operands) {
+                                                 const InputTimes& inputs) {
   const std::uint64_t end = issued_bytes_ + bytes;
-  fill(end, queue, operands);
+  fill(end, queue, inputs);
   for (const Beat& beat : beats_) {
     if (beat.bytes >= end) return beat.cycle + 1;
   }

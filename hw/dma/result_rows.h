@@ -31,14 +31,14 @@ class ResultRows {
   /// The next row of the stages goes to something that takes all of it at once. The cycle after
   /// that in which its last vector leaves, not before `not_before`, if it is known; until then call
   /// it again.
-  [[nodiscard]] std::optional<std::uint64_t> leave(const OperandTimes& operands,
+  [[nodiscard]] std::optional<std::uint64_t> leave(const InputTimes& inputs,
                                                    std::uint64_t not_before);
   /// `bytes` bytes for `address` that are made of such rows: pieces can leave from cycle `from` on.
   /// The made row before has left.
   void begin_made(std::uint64_t address, std::uint64_t bytes, std::uint64_t from);
 
   /// The cycle in which the next piece can leave, if that is known. There is one.
-  [[nodiscard]] std::optional<std::uint64_t> next(const OperandTimes& operands);
+  [[nodiscard]] std::optional<std::uint64_t> next(const InputTimes& inputs);
   [[nodiscard]] std::uint64_t piece_address() const noexcept { return at_; }
   [[nodiscard]] std::uint64_t piece_bytes() const {
     return std::min(shape_.piece, vector_ - taken_);
@@ -49,7 +49,12 @@ class ResultRows {
   /// The cycle from which the next request can issue, which has the next `bytes` bytes: the beats
   /// with them are in the queue. None: that is not known yet.
   [[nodiscard]] std::optional<std::uint64_t> request(std::uint64_t bytes, const StoreQueue& queue,
-                                                     const OperandTimes& operands);
+                                                     const InputTimes& inputs);
+  /// Goes on as far as is known, until the next vector is at the end of the stages or longer.
+  void go_on(const StoreQueue& queue, const InputTimes& inputs) {
+    fill(0, queue, inputs);
+    if (!flush_ && left_ != 0) (void)next(inputs);
+  }
   /// It issues in that cycle, for `address`.
   void issued(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes, StoreQueue& queue);
 
@@ -59,14 +64,16 @@ class ResultRows {
   [[nodiscard]] const std::vector<std::uint64_t>& left() const noexcept { return rows_left_; }
   /// The cycle after that in which the last sums are read, as soon as it is known.
   [[nodiscard]] std::optional<std::uint64_t> sums_read() const { return flow_.sums_read(); }
-  /// The first cycle of which it is not known what happens in it, for want of operands.
+  /// The first cycle of which it is not known what happens in it.
   [[nodiscard]] std::uint64_t reached() const noexcept { return flow_.reached(); }
+  /// That is for want of sums: of others that use the accumulator then.
+  [[nodiscard]] bool waits_for_sums() const noexcept { return flow_.waits_for_sums(); }
   /// There is nothing in the stages that could leave them before the next operands come.
   [[nodiscard]] bool is_empty() const noexcept { return flow_.is_empty(); }
 
  private:
   /// Pieces go on into the queue as far as is known, and until beats with `wanted` bytes are there.
-  void fill(std::uint64_t wanted, const StoreQueue& queue, const OperandTimes& operands);
+  void fill(std::uint64_t wanted, const StoreQueue& queue, const InputTimes& inputs);
   /// A piece, or what the one before had for a beat of its own, comes into the queue in a cycle.
   void push(std::uint64_t cycle, std::uint64_t beat_bytes);
   void begin_row();

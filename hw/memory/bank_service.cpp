@@ -243,6 +243,11 @@ BankService::Served BankService::serve(std::uint64_t at, const BankStep& step) {
   return served;
 }
 
+BankService::Served BankService::look(std::uint64_t at, const BankStep& step) const {
+  Taken taken;
+  return find(at, step, taken);
+}
+
 std::uint64_t BankService::Bank::serve(std::uint64_t at, std::uint64_t count) {
   Busy& port = ports_.front();
   while (count != 0) {

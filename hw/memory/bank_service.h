@@ -43,6 +43,8 @@ class BankService {
   };
   /// A step that begins in cycle `at`. Its client's earlier steps must be over.
   Served serve(std::uint64_t at, const BankStep& step);
+  /// The same for a client that comes after all others, so nothing is kept of what it is served.
+  [[nodiscard]] Served look(std::uint64_t at, const BankStep& step) const;
   /// `count` equal steps, each from the end of the one before on. Returns the end of the last.
   /// Costs a visit of each interval in which others use the banks, not of each step.
   std::uint64_t serve(std::uint64_t at, const BankStep& step, std::uint64_t count);
@@ -51,7 +53,7 @@ class BankService {
     std::uint64_t steps = 0;
     std::uint64_t end = 0;  ///< first cycle of the next step
   };
-  /// The same for a client that comes after all others, so nothing is kept of what it is served.
+  /// The same for a client that comes after all others, as look().
   /// Stops before the first step that is not over with cycle `until`: what others use before that
   /// has to be known.
   [[nodiscard]] Passed pass(std::uint64_t at, const BankStep& step, std::uint64_t count,

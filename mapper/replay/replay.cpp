@@ -84,8 +84,11 @@ Replay::Replay(const hw::Machine& machine, Service service)
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},
       loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)),
-      reads_(machine) {
-  if (service == Service::kRequests) requests_.emplace(machine);
+      reads_(machine),
+      sums_(machine) {
+  if (service != Service::kRequests) return;
+  requests_.emplace(machine);
+  if (sums_.serves()) reads_.steps().keep_sums();
 }
 
 bool Replay::knows_requests(const hw::Machine& machine) {
@@ -216,7 +219,17 @@ bool Replay::step() {
   double reads = kNever;
   if (requests_ && requests_->reader.is_active) reads = requests_->reader.time;
   const std::vector<Leaving>& leaving = queues_[kCompute].leaving;
-  const double leaves = leaving.empty() ? kNever : static_cast<double>(leaving.front().left);
+  double leaves = leaving.empty() ? kNever : static_cast<double>(leaving.front().left);
+  if (const Queue& loads = queues_[kLoad]; !loads.placing.empty()) {
+    const auto places = static_cast<double>(loads.places_at());
+    if (places <= std::min({earliest, operands, reads, leaves})) {
+      if (places >= fetch_due_) return false;
+      place_loads(static_cast<std::uint64_t>(places));
+      return true;
+    }
+    horizon = std::min(horizon, places);
+    leaves = std::min(leaves, places);
+  }
   if (leaves <= std::min({earliest, operands, reads}) && leaves < kNever) {
     if (leaves >= fetch_due_) return false;
     leave_array();
@@ -398,8 +411,7 @@ void Replay::find_hazards(std::size_t unit) {
       continue;
     }
     // The oldest ones that had completed before are no matter any more.
-    while (queue.gone + queue.leaving.size() < queue.ended &&
-           queue.completion(queue.gone) <= work.dispatched)
+    while (queue.gone < queue.settled() && queue.completion(queue.gone) <= work.dispatched)
       ++queue.gone;
     const std::uint64_t kept = queue.ranges.size();
     const std::uint64_t oldest =
@@ -434,7 +446,8 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
   release_command(queue, released);
   queue.completed[queue.ended & (queue.completed.size() - 1)] = completed;
   ++queue.ended;
-  if (queue.leaving.empty()) complete_command(queue, queue.ended - 1);
+  const bool is_placing = !queue.placing.empty() && queue.placing.back().number + 1 == queue.ended;
+  if (queue.leaving.empty() && !is_placing) complete_command(queue, queue.ended - 1);
   queue.free = free;
   queue.take();
   queue.phase = Phase::kIdle;
@@ -443,10 +456,14 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
 
 void Replay::complete_command(Queue& queue, std::uint64_t number) {
   const ReplayWork& work = queue.work(number);
-  const std::uint64_t completed = queue.completion(number);
+  complete_command(queue, work.number, work.op, queue.completion(number));
+}
+
+void Replay::complete_command(Queue& queue, std::uint64_t command, std::uint32_t op,
+                              std::uint64_t completed) {
   queue.completing.push_back(completed);
-  if (requests_) requests_->completed(work.number, completed);
-  ends_[work.op] = std::max(ends_[work.op], completed);
+  if (requests_) requests_->completed(command, completed);
+  ends_[op] = std::max(ends_[op], completed);
   last_end_ = std::max(last_end_, completed);
 }
 

@@ -9,6 +9,7 @@
 
 #include "hw/core/bank_words.h"
 #include "hw/core/operand_stream.h"
+#include "hw/core/sum_traffic.h"
 #include "hw/dma/sum_loads.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
@@ -97,6 +98,15 @@ class Replay {
     std::uint64_t after = 0;  ///< cycles from then to its completion
   };
 
+  /// A load that has read all that it writes into the accumulator.
+  struct Placing {
+    std::uint64_t number = 0;
+    std::uint64_t command = 0;  ///< its number of all, its operator: others take its place
+    std::uint32_t op = 0;
+    hw::SumTraffic::Request request = 0;  ///< that is there last
+    std::uint64_t cycle = 0;              ///< in which it completes, as far as is known
+  };
+
   /// A unit with its reservation station. Commands are numbered from the unit's first.
   struct Queue {
     explicit Queue(std::uint32_t station);
@@ -122,10 +132,22 @@ class Replay {
     /// The unit takes its next command, if it has been dispatched.
     void take();
     /// All have completed.
-    [[nodiscard]] bool is_drained() const { return ended == dispatched && leaving.empty(); }
+    [[nodiscard]] bool is_drained() const {
+      return ended == dispatched && leaving.empty() && placing.empty();
+    }
+    /// Commands, from the first, of which it is final when they complete.
+    [[nodiscard]] std::uint64_t settled() const {
+      return placing.empty() ? ended - leaving.size() : placing.front().number;
+    }
+    /// Cycle in which more is known of those to be placed, if there are some.
+    [[nodiscard]] std::uint64_t places_at() const {
+      std::uint64_t first = placing.front().cycle;
+      for (const Placing& load : placing) first = std::min(first, load.cycle);
+      return std::max(looked + 1, first - hw::SumTraffic::kKnownCycles);
+    }
     /// In the reservation station.
     [[nodiscard]] std::uint64_t places_taken() const {
-      return dispatched - ended + leaving.size() + completing.size();
+      return dispatched - ended + leaving.size() + placing.size() + completing.size();
     }
     std::uint32_t capacity;
     std::vector<ReplayWork> works;
@@ -133,6 +155,8 @@ class Replay {
     std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
     std::vector<std::uint64_t> completing;  ///< cycles: ended commands that still have a place
     std::vector<Leaving> leaving;           ///< the youngest that ended, which may complete later
+    std::vector<Placing> placing;           ///< others that have ended and may do so
+    std::uint64_t looked = 0;               ///< cycle in which these were looked at
     std::uint64_t dispatched = 0;           ///< commands
     std::uint64_t ended = 0;                ///< commands whose completion is known
     std::uint64_t read = 0;                 ///< commands of which it is known when they have read
@@ -169,6 +193,8 @@ class Replay {
                    std::uint64_t free);
   /// Its completion is final.
   void complete_command(Queue& queue, std::uint64_t number);
+  void complete_command(Queue& queue, std::uint64_t command, std::uint32_t op,
+                        std::uint64_t completed);
   /// The unit that acts first does so. False if none can.
   bool step();
 
@@ -230,7 +256,8 @@ class Replay {
   template <typename OnRow>
   bool read_rows(RequestPort& port, ReplayRequests::Rows& rows, double& now, const double& horizon,
                  const OnRow& on_row) {
-    return read_rows(port, rows, now, horizon, on_row, [](std::uint64_t, std::uint64_t) {});
+    const auto none = [](std::uint64_t, std::uint64_t) { return std::optional<std::uint64_t>(); };
+    return read_rows(port, rows, now, horizon, on_row, none);
   }
   void begin_load_requests(Queue& queue);
   void load_next(const ReplayWork& work);
@@ -244,8 +271,12 @@ class Replay {
   void more_operands(const ReplayWork& work);
   void step_operand_requests(double horizon);
   void next_operand(const ReplayWork& work);
-  [[nodiscard]] hw::OperandTimes operand_times(const ReplayWork& work, double now) const;
-  void await_operands(double& now);
+  [[nodiscard]] hw::InputTimes input_times(const ReplayWork& work, double now) const;
+  void await_inputs(double& now);
+  void await_sums(double& now);
+  void advance_sums(std::uint64_t now);
+  hw::SumTraffic::Placed placed_by(hw::SumTraffic::Request request, std::uint64_t now);
+  void place_loads(std::uint64_t now);
   [[nodiscard]] bool learn(const ReplayWork& work);
   bool write_row(const ReplayWork& work, double& now, double horizon);
   bool move_row(const ReplayWork& work, double& now, double horizon);
@@ -280,6 +311,8 @@ class Replay {
   std::uint32_t loop_ = 0;
   std::array<std::array<std::uint64_t, kQueues>, 2> loop_commands_{};  ///< last of each loop
   hw::OperandStream reads_;
+  hw::SumTraffic sums_;
+  std::uint64_t sums_known_ = 0;  ///< cycle up to which the array had advanced for them
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
   double before_last_ = 0;    ///< when the expander has taken all but the last group of a load

@@ -178,16 +178,22 @@ bool Replay::read_rows(RequestPort& port, ReplayRequests::Rows& rows, double& no
   port.hold_until(std::max(rows.not_before, static_cast<std::uint64_t>(now)));
   while (left.left != 0) {
     const std::uint64_t length = r.cut.length(left.address, left.at, left.bytes);
-    const std::uint64_t cycle = port.find_slot();
-    const auto issue = static_cast<double>(cycle);
-    if (issue > now) {
-      now = issue;
-      if (issue >= horizon) return false;
+    std::uint64_t cycle = port.find_slot();
+    for (;; cycle = port.find_slot()) {
+      const auto issue = static_cast<double>(cycle);
+      if (issue > now) {
+        now = issue;
+        if (issue >= horizon) return false;
+      }
+      const std::optional<std::uint64_t> placing = port.placing();
+      if (!placing) break;
+      const hw::SumTraffic::Placed placed = placed_by(*placing, static_cast<std::uint64_t>(now));
+      port.settle(placed.cycle, placed.is_final);
     }
     const std::uint64_t done = r.memory.serve(false, left.address + left.at, length, cycle);
-    port.take_slot(cycle, done + rows.settling);
     rows.row_done = std::max(rows.row_done, done);
-    on_request(length, done);
+    const std::optional<std::uint64_t> placing = on_request(length, done);
+    port.take_slot(cycle, done + rows.settling, placing);
     left.at += length;
     if (left.at < left.bytes) continue;
     left.at = 0;
@@ -206,6 +212,8 @@ void Replay::begin_load_requests(Queue& queue) {
   if (work.expands) taken_ = std::max(taken_, expander_free_);
   before_last_ = static_cast<double>(queue.started);
   r.load_operand = 0;
+  r.placed_done = 0;
+  if (work.is_placed) advance_sums(queue.started);
   load_next(work);
   queue.phase = Phase::kRows;
 }
@@ -253,13 +261,24 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
     load_next(work);
   }
   const auto on_row = [&](std::uint64_t arrived) { load_row(work, arrived); };
-  const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) {
-    if (!work.as_it_arrives) return;
+  using Placing = std::optional<std::uint64_t>;
+  const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) -> Placing {
     const std::uint64_t begin = work.local.begin + r.loaded.left.at;
     const ReplayRows& left = r.loaded.left;
-    const std::uint64_t words =
-        blocks_touched(left.address + left.at, bytes, hw::load_access_bytes(machine_));
-    (void)serve_words(begin, begin + bytes, words, done - std::min(done, words));
+    if (work.is_placed && sums_.serves()) {
+      // As tlm/core/load_unit.cpp has it.
+      const std::uint64_t row = work.local.begin / sizeof(std::int32_t);
+      const std::uint64_t last = sums_.add(left.address + left.at, bytes, machine_.bus.width_bytes,
+                                           row * work.element + left.at, work.element, done);
+      if (done >= r.placed_done) r.placing = last;
+      r.placed_done = std::max(r.placed_done, done);
+      return last;
+    }
+    if (!work.as_it_arrives) return std::nullopt;
+    hw::serve_request(scratchpad_, bank_bytes_, left.address + left.at, bytes, begin,
+                      hw::load_access_bytes(machine_), done,
+                      [](std::size_t, std::uint64_t, std::uint64_t, std::uint64_t) {});
+    return std::nullopt;
   };
   if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
   double free = std::max(queue.time, static_cast<double>(r.load.next_issue()));
@@ -269,8 +288,47 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
     const std::uint64_t left = work.fill + settling(work);
     load_done_ = std::max(load_done_, taken_ + static_cast<double>(left));
   }
-  const auto done = static_cast<std::uint64_t>(std::max(load_done_, free));
+  auto done = static_cast<std::uint64_t>(std::max(load_done_, free));
+  if (work.is_placed && sums_.serves()) {
+    const hw::SumTraffic::Placed placed =
+        placed_by(r.placing, static_cast<std::uint64_t>(queue.time));
+    done = std::max(done, placed.cycle);
+    if (!placed.is_final) {
+      queue.placing.push_back({queue.ended, work.number, work.op, r.placing, done});
+    }
+  }
   end_command(queue, done, done, static_cast<std::uint64_t>(free));
+}
+
+hw::SumTraffic::Placed Replay::placed_by(hw::SumTraffic::Request request, std::uint64_t now) {
+  const hw::SumTraffic::Placed placed = sums_.placed(request);
+  if (placed.is_final) return placed;
+  advance_sums(now);
+  return sums_.placed(request);
+}
+
+// Of loads whose sums are there it is final when they complete.
+void Replay::place_loads(std::uint64_t now) {
+  Queue& queue = queues_[kLoad];
+  for (std::size_t i = 0; i < queue.placing.size();) {
+    Placing& load = queue.placing[i];
+    const hw::SumTraffic::Placed placed = placed_by(load.request, now);
+    load.cycle = std::max(load.cycle, placed.cycle);
+    std::uint64_t& completed = queue.completed[load.number & (queue.completed.size() - 1)];
+    const bool is_later = completed != load.cycle;
+    completed = load.cycle;
+    // What waits for them may begin later.
+    for (Queue& waiting : queues_) {
+      if (is_later) waiting.is_due = waiting.is_due && waiting.phase != Phase::kIdle;
+    }
+    if (!placed.is_final) {
+      ++i;
+      continue;
+    }
+    complete_command(queue, load.command, load.op, load.cycle);
+    queue.placing.erase(queue.placing.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  queue.looked = now;
 }
 
 void Replay::begin_operand_requests(const ReplayWork& work) {
@@ -305,12 +363,14 @@ void Replay::step_operand_requests(double horizon) {
   Queue& queue = queues_[kStore];
   const ReplayWork& work = queue.work(operands_begun_ - 1);
   const bool runs = queue.phase != Phase::kIdle && operands_begun_ == queue.ended + 1;
-  const auto on_request = [&](std::uint64_t bytes, std::uint64_t arrived) {
+  const auto on_request = [&](std::uint64_t bytes,
+                              std::uint64_t arrived) -> std::optional<std::uint64_t> {
     const ReplayRows& left = r.operands.left;
     r.arrivals.arrive(left.address + left.at, bytes, arrived);
-    if (!runs || queue.time < kNever) return;
+    if (!runs || queue.time < kNever) return std::nullopt;
     queue.time = std::max(r.store_since, operands_now_);
     horizon = std::min(horizon, queue.time);
+    return std::nullopt;
   };
   const auto on_row = [](std::uint64_t /*arrived*/) {};
   for (;;) {
@@ -337,20 +397,38 @@ void Replay::more_operands(const ReplayWork& work) {
   ask_for_operands(work, r.rows.left()[used - 1]);
 }
 
-hw::OperandTimes Replay::operand_times(const ReplayWork& work, double now) const {
-  if (work.operands == 0) return {};
-  // As tlm/core/store_operands.cpp has it.
+// As tlm/core/store_operands.cpp has it.
+hw::InputTimes Replay::input_times(const ReplayWork& work, double now) const {
+  const hw::SumReads* const sums = sums_.serves() ? &sums_ : nullptr;
+  if (work.operands == 0) return {nullptr, 0, 0, sums};
   const std::uint64_t not_before =
       static_cast<std::uint64_t>(now) + hw::loads_known_cycles(machine_);
-  if (operands_begun_ == queues_[kStore].ended + 1) return requests_->arrivals.times(not_before);
   static constexpr std::uint64_t kNone = 0;
-  return {&kNone, 0, not_before};
+  hw::InputTimes times{&kNone, 0, not_before, sums};
+  if (operands_begun_ == queues_[kStore].ended + 1) requests_->arrivals.tell(times);
+  return times;
 }
 
-// The unit goes on when it is known when they arrive, or when vectors in the stages may leave
-// before those to come matter.
-void Replay::await_operands(double& now) {
+void Replay::advance_sums(std::uint64_t now) {
+  if (!sums_.serves()) return;
+  if (now > sums_known_) (void)advance_reads(now);
+  sums_known_ = std::max(sums_known_, now);
+  sums_.know(reads_, scratchpad_, sums_known_);
+}
+
+void Replay::await_sums(double& now) {
+  const std::uint64_t known = requests_->rows.reached() + 1;
+  sums_.keep_from(known - 1);
+  const std::uint64_t from =
+      std::max(sums_known_ + 1, known - std::min(known, hw::SumTraffic::kKnownCycles));
+  now = std::max(now, static_cast<double>(from));
+}
+
+// The unit goes on when it is known when operands arrive, or when vectors in the stages may leave
+// before those to come matter; or who uses the accumulator.
+void Replay::await_inputs(double& now) {
   ReplayRequests& r = *requests_;
+  if (r.rows.waits_for_sums()) return await_sums(now);
   r.store_since = now;
   now = r.rows.is_empty()
             ? kNever

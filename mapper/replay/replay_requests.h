@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/core/sum_traffic.h"
 #include "hw/dma/operand_arrivals.h"
 #include "hw/dma/request_cut.h"
 #include "hw/dma/result_rows.h"
@@ -123,6 +124,9 @@ struct ReplayRequests {
   // Of the load in progress: rows of an operand, then its own.
   unsigned load_operand = 0;
   Rows loaded;
+  /// Of those whose sums wait for the array: the request that is done last, and when it is.
+  hw::SumTraffic::Request placing = 0;
+  std::uint64_t placed_done = 0;
   // Of the store in progress.
   hw::ResultRows rows;       ///< on their way out
   std::uint64_t learnt = 0;  ///< rows that have left the chain and that others know of

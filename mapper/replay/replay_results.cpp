@@ -15,6 +15,8 @@ void Replay::begin_store_requests(Queue& queue, std::uint64_t late_words) {
   r.is_moving = r.is_set_up = false;
   r.words = r.columns_left = r.block_begin = 0;
   r.late_words = late_words;
+  sums_.keep_from(queue.started);
+  advance_sums(queue.started);
   queue.time = static_cast<double>(queue.started);
 }
 
@@ -73,17 +75,23 @@ bool Replay::write_row(const ReplayWork& work, double& now, double horizon) {
     const std::uint64_t address = row.address + row.at;
     const std::uint64_t length = r.cut.length(row.address, row.at, row.bytes);
     const std::optional<std::uint64_t> ready =
-        r.rows.request(length, r.queue, operand_times(work, now));
+        r.rows.request(length, r.queue, input_times(work, now));
     if (learn(work)) return false;
     if (!ready) {
-      await_operands(now);
+      await_inputs(now);
       return false;
     }
     r.write.hold_until(*ready);
     const std::uint64_t cycle = r.write.find_slot();
     if (static_cast<double>(cycle) > now) {
-      now = static_cast<double>(cycle);
-      if (now >= horizon) return false;
+      const auto issue = static_cast<double>(cycle);
+      // Sums are read while it waits for its slot.
+      if (sums_.serves()) r.rows.go_on(r.queue, input_times(work, now));
+      if (learn(work)) return false;
+      if (r.rows.waits_for_sums()) await_sums(now);
+      const bool is_first = !r.rows.waits_for_sums() || issue <= now;
+      if (is_first) now = issue;
+      if (now >= horizon || !is_first) return false;
     }
     const std::uint64_t done = r.memory.serve(true, address, length, cycle);
     r.write.take_slot(cycle, done);
@@ -113,11 +121,13 @@ bool Replay::serve_known(std::uint64_t at, std::uint64_t bytes, std::uint64_t wo
   }
   for (; r.words < words; ++r.words) {
     const std::uint64_t word = at + r.words * bytes / words;
+    const hw::BankAccess access =
+        hw::bank_access(word, at + (r.words + 1) * bytes / words - word, bank_bytes_);
     std::uint64_t free = 0;
-    while ((free = hw::first_free(scratchpad_, bank_bytes_, word, r.next_word)) > known()) {
+    while ((free = hw::first_free(scratchpad_, access, r.next_word)) > known()) {
       if (waits_until(free)) return false;
     }
-    r.next_word = serve_words(word, word + 1, 1, free);
+    r.next_word = scratchpad_.serve(free, {access, std::nullopt}).end;
   }
   r.words = 0;
   return true;
@@ -126,10 +136,10 @@ bool Replay::serve_known(std::uint64_t at, std::uint64_t bytes, std::uint64_t wo
 bool Replay::move_row(const ReplayWork& work, double& now, double horizon) {
   ReplayRequests& r = *requests_;
   for (bool is_over = false; !is_over;) {
-    const std::optional<std::uint64_t> leaves = r.rows.next(operand_times(work, now));
+    const std::optional<std::uint64_t> leaves = r.rows.next(input_times(work, now));
     if (learn(work)) return false;
     if (!leaves) {
-      await_operands(now);
+      await_inputs(now);
       return false;
     }
     const std::uint64_t at = r.rows.piece_address(), bytes = r.rows.piece_bytes();
@@ -152,7 +162,7 @@ bool Replay::leave_block(const ReplayWork& work, double& now) {
   const std::uint64_t columns_left = r.rows.free();
   while (row_ < end) {
     const std::optional<std::uint64_t> left =
-        r.rows.leave(operand_times(work, now), row_ + 1 == end ? columns_left : 0);
+        r.rows.leave(input_times(work, now), row_ + 1 == end ? columns_left : 0);
     if (left) {
       ++row_;
       r.block_end = *left;
@@ -160,7 +170,7 @@ bool Replay::leave_block(const ReplayWork& work, double& now) {
     if (row_ == end) r.columns_left = work.columns;
     if (learn(work)) return false;
     if (!left) {
-      await_operands(now);
+      await_inputs(now);
       return false;
     }
   }
@@ -191,6 +201,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
   ReplayRequests& r = *requests_;
   const bool moves = work.opcode == hw::Opcode::kMove;
   double& now = queue.time;
+  advance_sums(r.rows.waits_for_sums() ? static_cast<std::uint64_t>(now) : sums_known_);
   for (;;) {
     if (!r.is_set_up) {
       if (!read_parameters(queue, horizon)) return;
@@ -211,6 +222,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
     }
   }
   (void)learn(work);
+  sums_.keep_from(hw::SumTraffic::kNever);
   if (work.transposed) row_done_ = static_cast<double>(r.rows.free());
   queue.phase = Phase::kDrain;
   now = std::max({now, row_done_, static_cast<double>(r.write.next_issue())});

@@ -185,7 +185,8 @@ void Replay::end_matmul(Queue& queue) {
     queue.time = static_cast<double>(end);
     return;
   }
-  scratchpad_.prune_before(queue.started - std::min(queue.started, hw::kKeptBankCycles));
+  const std::uint64_t kept = queue.started - std::min(queue.started, hw::kKeptBankCycles);
+  scratchpad_.prune_before(std::min(kept, reads_.oldest_sums()));
   Leaving& last = queue.leaving.emplace_back();
   last.ended = reads_.end(now);
   last.left = reads_.leaves(last.ended, now);

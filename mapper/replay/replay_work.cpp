@@ -129,6 +129,8 @@ class Decode {
         work_.to_accumulator ? hw::accumulator_code(machine_) : hw::scratchpad_code(machine_);
     const std::uint64_t begin = work_.local.begin;
     work_.as_it_arrives = hw::is_written_by_request(load, work_.to_accumulator);
+    work_.is_placed = hw::is_placed_by_beat(load, work_.to_accumulator);
+    work_.element = hw::bytes_of(load.type);
     work_.row_readings = hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
     work_.row_words = work_.row_readings + ceil_div(work_.local_bytes, std::uint64_t{word});
     if (load.packed()) decode_packed(load, word);
@@ -235,8 +237,7 @@ hw::ResultFlow decode_flow(const hw::Command& command, const hw::Program& progra
                      hw::writes_what_it_reads(hw::ranges_of(command, program));
   return {hw::chain_cycles(chain, result.m, result.n, lanes),
           chain,
-          result.m,
-          result.n,
+          {result.m, result.n, result.from.address, result.from.pitch},
           lanes,
           hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay(),
           whole};

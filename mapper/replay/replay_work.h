@@ -65,12 +65,13 @@ struct ReplayWork {
   bool to_accumulator = false;
   std::uint64_t row_words = 0, local_pitch = 0, local_bytes = 0;
   bool as_it_arrives = false;      ///< rows are written request by request, not as a whole
+  bool is_placed = false;          ///< its sums wait for the array, beat by beat
   std::uint64_t row_readings = 0;  ///< of the words of such a row: what its code reads first
   bool has_chain = false, transposed = false;
   bool expands = false;       ///< packed weights: the chain is the expander
   std::uint64_t m = 0;        ///< rows
   std::uint64_t columns = 0;  ///< of a transposition
-  std::uint64_t element = 0;  ///< bytes of a result of a transposition
+  std::uint64_t element = 0;  ///< bytes: of a load's, of a result of a transposition
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;
   std::uint64_t operand_block = 0;  ///< rows of them that are asked for at a time

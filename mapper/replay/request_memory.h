@@ -79,16 +79,36 @@ class RequestPort {
     }
     return std::max(next_issue_, done_[slot_]);
   }
-  /// The request of that slot is issued, and done, in these cycles.
-  void take_slot(std::uint64_t issue, std::uint64_t done) {
+  /// That is not final yet: the request in that slot so far, as take_slot() was told.
+  [[nodiscard]] std::optional<std::uint64_t> placing() const {
+    return unsettled_ == 0 ? std::nullopt : placing_[slot_];
+  }
+  /// It is where it belongs in that cycle, or not before it.
+  void settle(std::uint64_t cycle, bool is_final) {
+    done_[slot_] = cycle;
+    if (!is_final) return;
+    placing_[slot_].reset();
+    --unsettled_;
+  }
+  /// The request of that slot is issued, and done, in these cycles. `placing`: the slot may be free
+  /// later, which is asked of this request.
+  void take_slot(std::uint64_t issue, std::uint64_t done,
+                 std::optional<std::uint64_t> placing = std::nullopt) {
     done_[slot_] = done;
     next_issue_ = issue + 1;
+    if (placing) {
+      placing_.resize(done_.size());
+      placing_[slot_] = placing;
+      ++unsettled_;
+    }
     if (in_order_ && ++slot_ == done_.size()) slot_ = 0;
   }
 
  private:
   bool in_order_;
   std::vector<std::uint64_t> done_;  ///< by slot: cycle in which its last request is
+  std::vector<std::optional<std::uint64_t>> placing_;  ///< by slot
+  std::size_t unsettled_ = 0;                          ///< of these
   std::size_t slot_ = 0;
   std::uint64_t next_issue_ = 0;
 };

@@ -31,6 +31,22 @@ std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_
   return hw::serve_words(service_, bank_bytes_, begin, end, words, from, show);
 }
 
+void BankedSram::serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
+                               std::uint64_t access_bytes, std::uint64_t done) {
+  const auto show = [&](std::size_t bank, std::uint64_t share, std::uint64_t begun,
+                        std::uint64_t ended) {
+    if (watched()) show_use(Client::kLoad, bank, share, begun, ended);
+  };
+  hw::serve_request(service_, bank_bytes_, address, bytes, to, access_bytes, done, show);
+}
+
+void BankedSram::serve(Client client, const hw::BankAccess& access, std::uint64_t at) {
+  (void)service_.serve(at, {access, std::nullopt});
+  if (!watched()) return;
+  show_use(client, access.bank, 1, at, at + 1);
+  if (access.crosses) show_use(client, access.bank + std::size_t{1}, 1, at, at + 1);
+}
+
 std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,
                                  std::uint64_t words, std::uint64_t from, std::uint64_t to) {
   const auto use = [&](std::size_t bank, std::uint64_t share) {

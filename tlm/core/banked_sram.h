@@ -38,6 +38,11 @@ class BankedSram {
   /// each as soon as its bank has a port free. The result is the cycle after the last one.
   std::uint64_t serve(Client client, std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                       std::uint64_t from);
+  /// What a request of a load brings: hw::serve_request().
+  void serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
+                     std::uint64_t access_bytes, std::uint64_t done);
+  /// An access in cycle `at`, in which its banks are free.
+  void serve(Client client, const hw::BankAccess& access, std::uint64_t at);
   /// Whether nobody has been served at the addresses [begin, end) in the cycles [from, to).
   [[nodiscard]] bool is_left_alone(std::uint64_t begin, std::uint64_t end, std::uint64_t from,
                                    std::uint64_t to) const {

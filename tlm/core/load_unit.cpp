@@ -25,7 +25,35 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       access_bytes_(hw::load_access_bytes(machine)),
       expander_lanes_(machine.dma.expander_lanes),
       memory_(memory),
-      pipeline_(std::max(machine.preop.lanes, 1U)) {}
+      pipeline_(std::max(machine.preop.lanes, 1U)) {
+  SC_HAS_PROCESS(LoadUnit);
+  SC_METHOD(complete_due);
+  sensitive << place_;
+  dont_initialize();
+}
+
+DmaPort::Places::Placed LoadUnit::placed(hw::SumTraffic::Request request) {
+  hw::SumTraffic::Placed placed = memory_.sums.placed(request);
+  if (!placed.is_final && memory_.sums.known_before() < cycle() + hw::SumTraffic::kKnownCycles) {
+    memory_.advance_sums(cycle());
+    placed = memory_.sums.placed(request);
+  }
+  return {placed.cycle, placed.is_final};
+}
+
+void LoadUnit::complete_due() {
+  for (; !placing_.empty(); placing_.pop_front()) {
+    const Placing& first = placing_.front();
+    const DmaPort::Places::Placed at = placed(first.last);
+    if (!at.is_final) {
+      // What the array writes is known some cycles ahead.
+      const std::uint64_t next = std::max(cycle() + 1, at.cycle - hw::SumTraffic::kKnownCycles);
+      place_.notify(processor().clock().edge(next) - sc_core::sc_time_stamp());
+      return;
+    }
+    processor().complete_at(*first.entry, first.started, first.released, at.cycle);
+  }
+}
 
 void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from) {
   std::int32_t* to = memory_.accumulators() + load.to.address + row * load.to.pitch;
@@ -313,18 +341,27 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       moved += sram.count(accesses * sram.word_bytes());
     }
   };
+  const bool is_placed = memory_.sums.serves() && hw::is_placed_by_beat(load, to_accumulator);
+  hw::SumTraffic::Request last = 0;  // of those to place: that which arrives last
+  std::uint64_t last_done = 0;
   std::uint64_t arrived_bytes = 0;  // of the row
   const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
     if (as_it_arrives) {
       const std::uint64_t at = first + arrival.row * pitch + arrived_bytes;
       const std::uint64_t from = load.from.address + arrival.row * load.from.pitch + arrived_bytes;
-      const std::uint64_t accesses = blocks_touched(from, arrival.bytes, access_bytes_);
-      (void)sram.serve(BankedSram::Client::kLoad, at, at + arrival.bytes, accesses,
-                       arrival.cycle - std::min(arrival.cycle, accesses));
+      sram.serve_request(from, arrival.bytes, at, access_bytes_, arrival.cycle);
       moved +=
           sram.count(blocks_touched(from, arrival.bytes, sram.word_bytes()) * sram.word_bytes());
-      arrived_bytes = arrival.ends_row ? 0 : arrived_bytes + arrival.bytes;
+    } else if (is_placed) {
+      const std::uint64_t element = hw::bytes_of(load.type);
+      const std::uint64_t row = load.to.address + arrival.row * load.to.pitch;
+      places_.last_request = memory_.sums.add(
+          load.from.address + arrival.row * load.from.pitch + arrived_bytes, arrival.bytes,
+          beat_bytes_, row * element + arrived_bytes, element, arrival.cycle);
+      if (arrival.cycle >= last_done) last = places_.last_request;
+      last_done = std::max(last_done, arrival.cycle);
     }
+    arrived_bytes = arrival.ends_row ? 0 : arrived_bytes + arrival.bytes;
     if (arrival.ends_row) on_row(arrival.row, arrival.row_done);
   };
   std::uint64_t beats = 0;
@@ -336,6 +373,10 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       beats += blocks_touched(rows.address + row * rows.pitch, read.bytes, beat_bytes_);
     }
     rows.settling = settling;
+    if (is_placed) {
+      rows.places = &places_;
+      memory_.advance_sums(cycle());
+    }
     done = dma->read_rows(rows, on_arrival);
   }
   dma->synchronise();
@@ -385,6 +426,15 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   account_busy(busy);
   account_stall(in_stages, kStages);
   account_stall(elapsed - in_stages - busy, kMemory);
+  if (is_placed) {
+    if (const DmaPort::Places::Placed at = placed(last); at.is_final) {
+      done = std::max(done, at.cycle);
+    } else {
+      placing_.push_back({&entry, started, cycle(), last});
+      if (placing_.size() == 1) complete_due();
+      return std::nullopt;
+    }
+  }
   return done;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "hw/engines.h"
@@ -32,7 +33,29 @@ class LoadUnit final : public ExecutionUnit {
   static constexpr std::size_t kMemory = kOwnCauses;
   static constexpr std::size_t kStages = kOwnCauses + 1;
 
+  /// A load to the accumulator whose requests have arrived.
+  struct Placing {
+    Entry* entry;
+    std::uint64_t started, released;
+    hw::SumTraffic::Request last;  ///< the one that is there last
+  };
+  class SumPlaces final : public DmaPort::Places {
+   public:
+    explicit SumPlaces(LoadUnit& unit) : unit_(unit) {}
+    [[nodiscard]] std::uint64_t last() const override { return last_request; }
+    Placed placed(std::uint64_t request) override { return unit_.placed(request); }
+
+    hw::SumTraffic::Request last_request = 0;
+
+   private:
+    LoadUnit& unit_;
+  };
+
   std::optional<std::uint64_t> execute(Entry& entry) override;
+  /// When the sums of a request are in the accumulator, as far as is known by now.
+  DmaPort::Places::Placed placed(hw::SumTraffic::Request request);
+  /// Loads whose sums are there complete.
+  void complete_due();
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override { return dma->stats().bytes; }
   /// Posts what a load does to values; false: its requests have to bring them.
@@ -72,6 +95,9 @@ class LoadUnit final : public ExecutionUnit {
   std::vector<DmaPort::Run> runs_;                   ///< of a load with a window
   std::vector<std::uint64_t> rows_;                  ///< of these, in their order
   std::vector<std::int32_t> sums_;                   ///< a row of them
+  SumPlaces places_{*this};
+  std::deque<Placing> placing_;
+  sc_core::sc_event place_;
   std::uint64_t stage_operations_ = 0;
   std::uint64_t expanded_ = 0;          ///< weights
   std::uint64_t expander_free_ = 0;     ///< cycle at which the expander has taken all so far

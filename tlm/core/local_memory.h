@@ -7,6 +7,7 @@
 
 #include "hw/core/bank_words.h"
 #include "hw/core/operand_stream.h"
+#include "hw/core/sum_traffic.h"
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/word_code.h"
@@ -27,7 +28,10 @@ struct LocalMemory {
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
         statistics(machine.postop.row_statistics, 0),
-        array(machine) {}
+        array(machine),
+        sums(machine) {
+    if (sums.serves()) array.steps().keep_sums();
+  }
 
   [[nodiscard]] std::int32_t* accumulators() noexcept {
     return reinterpret_cast<std::int32_t*>(accumulator.data());
@@ -68,7 +72,14 @@ struct LocalMemory {
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
   hw::OperandStream array;                ///< what it reads of the scratchpad
   std::function<void()> advance_array;    ///< as far as others' uses of the scratchpad are known
-  UseObserver* observer = nullptr;        ///< of scratchpad and accumulator, if there are values
+  hw::SumTraffic sums;                    ///< who uses the accumulator when
+  /// Others' uses of the scratchpad before cycle `now` are known.
+  void advance_sums(std::uint64_t now) {
+    if (!sums.serves()) return;
+    advance_array();
+    sums.know(array, scratchpad.service(), now);
+  }
+  UseObserver* observer = nullptr;  ///< of scratchpad and accumulator, if there are values
   /// Values are computed by its actions, which move them to and from main memory, too; null: by the
   /// units, when their requests have brought what they need.
   ValueQueue* values = nullptr;

@@ -93,16 +93,56 @@ void StoreUnit::fetch_operands(std::uint64_t first, std::uint64_t rows, std::uin
   }
 }
 
-hw::OperandTimes StoreUnit::operand_times(const Flow& flow) const {
-  if (!flow.has_operands) return {};
+hw::InputTimes StoreUnit::input_times(const Flow& flow) const {
+  const hw::SumReads* const sums = memory_.sums.serves() ? &memory_.sums : nullptr;
+  if (!flow.has_operands) return {nullptr, 0, 0, sums};
   // What has not been asked for takes a request and its answer.
   const std::uint64_t not_before = cycle() + loads_known_;
-  if (operands_of_ == running_) return arrivals_.times(not_before);
   static constexpr std::uint64_t kNone = 0;
-  return {&kNone, 0, not_before};
+  hw::InputTimes times{&kNone, 0, not_before, sums};
+  if (operands_of_ == running_) arrivals_.tell(times);
+  return times;
 }
 
-void StoreUnit::await_operands(const Flow& flow, std::uint64_t known) {
+std::uint64_t StoreUnit::sums_known_at(const Flow& flow) const {
+  // The sums of a cycle have left the array some cycles before.
+  const std::uint64_t known = flow.rows.reached() + 1;
+  const std::uint64_t ahead = hw::SumTraffic::kKnownCycles;
+  return std::max(cycle() + 1, known - std::min(known, ahead));
+}
+
+void StoreUnit::await_sums(const Flow& flow) {
+  const std::uint64_t known = memory_.sums.known_before();
+  memory_.sums.keep_from(flow.rows.reached());
+  memory_.advance_sums(cycle());
+  if (memory_.sums.known_before() > known) return;  // time has gone on
+  wait_cycles(sums_known_at(flow) - cycle());
+  memory_.advance_sums(cycle());
+}
+
+void StoreUnit::follow(Flow& flow) {
+  followed_ = nullptr;
+  if (flow.released || !memory_.sums.serves()) return;
+  flow.rows.go_on(queue_, input_times(flow));
+  if (!flow.rows.waits_for_sums()) return;
+  followed_ = &flow;
+  follow_.notify(from_ps(ps(sums_known_at(flow))) - sc_core::sc_time_stamp());
+}
+
+void StoreUnit::follow_sums() {
+  if (followed_ == nullptr) return;
+  Flow& flow = *followed_;
+  memory_.sums.keep_from(flow.rows.reached());
+  memory_.advance_sums(cycle());
+  flow.rows.go_on(queue_, input_times(flow));
+  learn(flow);
+  if (!flow.released && flow.rows.waits_for_sums()) {
+    follow_.notify(from_ps(ps(sums_known_at(flow))) - sc_core::sc_time_stamp());
+  }
+}
+
+void StoreUnit::await_inputs(const Flow& flow, std::uint64_t known) {
+  if (flow.rows.waits_for_sums()) return await_sums(flow);
   if (operands_known() != known) return;
   const std::uint64_t now = flow.rows.reached() - loads_known_;
   if (now <= cycle()) return;  // time has gone on

@@ -18,7 +18,8 @@ class StoreUnit::Pace final : public DmaPort::Pace {
 
   std::optional<std::uint64_t> next(std::uint64_t address, std::uint64_t bytes) override {
     const std::optional<std::uint64_t> cycle =
-        flow_.rows.request(bytes, unit_.queue_, unit_.operand_times(flow_));
+        flow_.rows.request(bytes, unit_.queue_, unit_.input_times(flow_));
+    if (cycle) unit_.follow(flow_);
     if (flow_.has_news()) return std::nullopt;
     const std::uint64_t end = address + bytes - row_;
     if (flow_.with_values && flow_.computed == number_ && flow_.valued < end) return std::nullopt;
@@ -71,10 +72,10 @@ void StoreUnit::learn(Flow& flow) {
 std::uint64_t StoreUnit::leave(std::uint64_t not_before, Flow& flow) {
   for (;;) {
     const std::uint64_t known = operands_known();
-    const std::optional<std::uint64_t> end = flow.rows.leave(operand_times(flow), not_before);
+    const std::optional<std::uint64_t> end = flow.rows.leave(input_times(flow), not_before);
     learn(flow);
     if (end) return *end;
-    await_operands(flow, known);
+    await_inputs(flow, known);
   }
 }
 
@@ -90,7 +91,7 @@ void StoreUnit::write_row(std::uint64_t number, std::uint64_t offset, const std:
     const bool is_late = written.bytes == at && !flow.has_news();
     at = written.bytes;
     learn(flow);
-    if (is_late) await_operands(flow, known);
+    if (is_late) await_inputs(flow, known);
   }
 }
 
@@ -100,17 +101,20 @@ std::uint64_t StoreUnit::serve_words(std::uint64_t address, std::uint64_t bytes,
   BankedSram& scratchpad = memory_.scratchpad;
   if (from > cycle() + loads_known_) wait_cycles(from - cycle());
   if (from + words <= cycle() + loads_known_ &&
+      !hw::bank_access(address, bytes, scratchpad.bank_bytes()).crosses &&
       scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
     return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
   }
   for (std::uint64_t word = 0; word < words; ++word) {
     const std::uint64_t at = address + word * bytes / words;
+    const hw::BankAccess access =
+        hw::bank_access(at, address + (word + 1) * bytes / words - at, scratchpad.bank_bytes());
     std::uint64_t free = 0;
-    while ((free = hw::first_free(scratchpad.service(), scratchpad.bank_bytes(), at, from)) >
-           cycle() + loads_known_) {
+    while ((free = hw::first_free(scratchpad.service(), access, from)) > cycle() + loads_known_) {
       wait_cycles(free - cycle());
     }
-    from = scratchpad.serve(BankedSram::Client::kStore, at, at + 1, 1, free);
+    scratchpad.serve(BankedSram::Client::kStore, access, free);
+    from = free + 1;
   }
   return from;
 }
@@ -121,10 +125,10 @@ void StoreUnit::move_row(std::uint64_t number, std::uint64_t offset, std::uint64
   const std::uint64_t row = flow.move->to.address + offset;
   for (bool is_over = false; !is_over;) {
     const std::uint64_t known = operands_known();
-    const std::optional<std::uint64_t> leaves = flow.rows.next(operand_times(flow));
+    const std::optional<std::uint64_t> leaves = flow.rows.next(input_times(flow));
     if (flow.has_news()) learn(flow);
     if (!leaves) {
-      await_operands(flow, known);
+      await_inputs(flow, known);
       continue;
     }
     if (flow.with_values) compute_known(number, flow);

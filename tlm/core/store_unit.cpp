@@ -43,6 +43,9 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       has_encoder_(machine.attention.encoder_lines != 0) {
   SC_HAS_PROCESS(StoreUnit);
   SC_THREAD(fetch_ahead);
+  SC_METHOD(follow_sums);
+  sensitive << follow_;
+  dont_initialize();
 }
 
 StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
@@ -79,7 +82,8 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   const bool whole = flow.has_operands &&
                      hw::operand_block(result, chain, machine_units_) == result.m &&
                      hw::writes_what_it_reads(hw::ranges_of(command, program));
-  hw::ResultFlow leaves(stages, chain, result.m, result.n, lanes_, read, whole);
+  const hw::ResultFlow::Tile tile{result.m, result.n, result.from.address, result.from.pitch};
+  hw::ResultFlow leaves(stages, chain, tile, lanes_, read, whole);
   leaves.start(flow.started, set_up);
   flow.bits = result.int4 ? 4 : 8 * hw::bytes_of(chain.out);
   const std::uint64_t to = moves ? flow.move->to.address : flow.store->to.address;
@@ -359,6 +363,8 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   started_or_ended_.notify();
   Flow flow = begin(entry, chain);
   flow.entry = &entry;
+  memory_.sums.keep_from(cycle());
+  memory_.advance_sums(cycle());
   flow.with_values = functional_ && !post(entry, flow, chain);
   flow.observed = flow.with_values && memory_.observer != nullptr;
   const bool transposed = hw::transposes(chain);
@@ -378,6 +384,9 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
     row += rows;
   }
   learn(flow);
+  memory_.sums.keep_from(hw::SumTraffic::kNever);
+  followed_ = nullptr;
+  follow_.cancel();
   if (flow.observed) observe_uses(flow, chain);
   write_dma->synchronise();
   const bool is_made = transposed || flow.encoder != nullptr;

@@ -120,14 +120,22 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] const hw::Chain& chain_of(const Entry& entry) const;
   void begin_operands(const Entry& entry);
   void fetch_operands(std::uint64_t first, std::uint64_t rows, std::uint64_t not_before);
-  /// Of the command in progress, as far as it is known when they arrive.
-  [[nodiscard]] hw::OperandTimes operand_times(const Flow& flow) const;
+  /// Of the command in progress, as far as is known.
+  [[nodiscard]] hw::InputTimes input_times(const Flow& flow) const;
   /// Vectors of which that is.
   [[nodiscard]] std::uint64_t operands_known() const {
     return operands_of_ == running_ ? arrivals_.known() : 0;
   }
-  /// Waits until it is of more than `known`, or those to come do not matter for a cycle more.
-  void await_operands(const Flow& flow, std::uint64_t known);
+  /// Waits until more is known of what rows are made of: operands of more vectors than `known`, or
+  /// that those to come do not matter for a cycle more; who uses the accumulator.
+  void await_inputs(const Flow& flow, std::uint64_t known);
+  void await_sums(const Flow& flow);
+  /// A process: sums of a store are read while its requests wait for their slots.
+  void follow_sums();
+  /// It does so for this one, if it waits for sums.
+  void follow(Flow& flow);
+  /// Cycle in which more is known of who uses the accumulator.
+  [[nodiscard]] std::uint64_t sums_known_at(const Flow& flow) const;
   /// The first `rows` rows have left the chain, in cycles before `cycle`.
   void use_operands(std::uint64_t rows, std::uint64_t cycle);
   /// Values of the rows up to `end` of which they are not known, as requests of the command bring
@@ -202,6 +210,8 @@ class StoreUnit final : public ExecutionUnit {
   bool uses_operands_ = false;                ///< it has some, and not all of its rows have left
   std::uint64_t started_ = 0;                 ///< cycle in which the last command has
   sc_core::sc_event operands_arrive_, operands_go_, started_or_ended_;
+  Flow* followed_ = nullptr;  ///< of the store in progress, if its sums are waited for
+  sc_core::sc_event follow_;
   std::vector<std::uint8_t> result_;   ///< rows of the current store
   std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it
   hw::HeadMixLines encoder_;

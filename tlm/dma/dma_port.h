@@ -36,6 +36,23 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t tlb_wait_cycles = 0;  ///< a request waited for its translation
   };
 
+  /// Says when what has been read is where it belongs, of requests that keep their slots until
+  /// then.
+  class Places {
+   public:
+    Places() = default;
+    Places(const Places&) = delete;
+    Places& operator=(const Places&) = delete;
+    virtual ~Places() = default;
+    /// The last request that has arrived: its number.
+    [[nodiscard]] virtual std::uint64_t last() const = 0;
+    struct Placed {
+      std::uint64_t cycle = 0;  ///< from which the slot of a request is free,
+      bool is_final = false;    ///< or, if that is not known yet, before which it is not
+    };
+    virtual Placed placed(std::uint64_t request) = 0;
+  };
+
   /// Runs of bytes at a pitch, in memory and in the core.
   struct Rows {
     std::uint64_t address;
@@ -44,8 +61,9 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t data_pitch;
     std::uint64_t count;
     std::uint64_t bytes;  ///< of one row
-    /// Cycles for which a request keeps its slot after it is done.
+    /// Cycles for which a request keeps its slot after it is done, at least.
     std::uint64_t settling = 0;
+    Places* places = nullptr;  ///< says for how many; null: for no more
   };
   /// Bytes of a row that arrive together: those of a request, or all of the row.
   struct Arrival {

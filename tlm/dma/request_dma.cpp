@@ -35,7 +35,8 @@ RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& m
       cut_(machine.dma),
       clock_(machine.core.clock_mhz),
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
-      window_(outstanding, 0) {
+      window_(outstanding, 0),
+      late_(outstanding) {
   batch_.requests.reserve(outstanding);
   batch_.times.reserve(outstanding);
   issued_.reserve(outstanding);
@@ -70,6 +71,7 @@ std::uint64_t RequestDma::move(tlm::tlm_command command, const Rows& rows, std::
                                const OnArrival& on_arrival) {
   Transfer transfer = begin(command, not_before, on_arrival);
   transfer.settling = rows.settling;
+  transfer.places = rows.places;
   if (is_stream(rows)) {
     issue_stream(rows, transfer);
     return end(transfer);
@@ -134,7 +136,7 @@ RequestDma::Even RequestDma::count_even(std::uint64_t count, Transfer& transfer)
   std::uint32_t slot = oldest_;
   for (std::uint64_t cycle = first; even.certain < std::min<std::uint64_t>(count, window_.size());
        cycle += even.step, ++even.certain) {
-    if (cycle > limit || window_[slot] != cycle) break;
+    if (cycle > limit || window_[slot] != cycle || late_[slot].places != nullptr) break;
     slot = slot_after(slot);
   }
   even.all = even.certain;
@@ -203,6 +205,7 @@ void RequestDma::issue_stream(const Rows& rows, Transfer& transfer) {
   while (stream.left != 0) {
     // As issue() does for the next request.
     make_room(transfer);
+    while (!settle(oldest_)) approach(oldest_, transfer);
     reach(window_[oldest_], transfer);
     // What it costs to prepare is worth it from a few requests on.
     constexpr std::uint64_t kFewest = 4;
@@ -237,7 +240,7 @@ void RequestDma::issue_in_reach(Stream& stream, Transfer& transfer) {
     ++cycle;
     if (--left == 0) break;
     const std::uint64_t next = std::max(cycle, window_[slot]);
-    if (next >= transfer.alone_until) break;
+    if (next >= transfer.alone_until || late_[slot].places != nullptr) break;
     waited += next - cycle;
     cycle = next;
   }
@@ -262,8 +265,9 @@ std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Tra
   for (const std::uint64_t time : batch_.times) {
     const std::uint64_t done = clock.cycle_from_ps(time);
     window_[slot] = done + transfer.settling;
-    slot = slot_after(slot);
     finish(done, rows.bytes, rows.pass(), transfer);
+    keep_slot(slot, transfer);
+    slot = slot_after(slot);
   }
   return slot;
 }
@@ -290,6 +294,47 @@ std::uint32_t RequestDma::next_slot(Transfer& transfer) {
     first = std::min_element(window_.begin(), window_.end());
   }
   return static_cast<std::uint32_t>(first - window_.begin());
+}
+
+bool RequestDma::settle(std::uint32_t slot) {
+  Late& late = late_[slot];
+  if (late.places == nullptr) return true;
+  const Places::Placed placed = late.places->placed(late.request);
+  window_[slot] = placed.cycle;
+  if (!placed.is_final) return false;
+  late.places = nullptr;
+  return true;
+}
+
+void RequestDma::approach(std::uint32_t slot, Transfer& transfer) {
+  reach(window_[slot], transfer);
+  send(transfer);
+  synchronise();
+  resume(transfer);
+}
+
+void RequestDma::keep_slot(std::uint32_t slot, const Transfer& transfer) {
+  if (transfer.places == nullptr) return;
+  late_[slot] = {transfer.places, transfer.places->last()};
+  (void)settle(slot);
+}
+
+std::uint32_t RequestDma::reach_slot(Transfer& transfer) {
+  std::uint32_t slot = next_slot(transfer);
+  for (;;) {
+    const bool is_settled = settle(slot);
+    // Another one may be free sooner.
+    const std::uint32_t first = slots_in_order_ ? slot : next_slot(transfer);
+    if (first != slot) {
+      slot = first;
+    } else if (is_settled) {
+      break;
+    } else {
+      approach(slot, transfer);
+    }
+  }
+  reach(window_[slot], transfer);
+  return slot;
 }
 
 void RequestDma::translate(std::uint64_t address, Transfer& transfer) {
@@ -329,8 +374,7 @@ void RequestDma::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t 
                        bool ends_row, Transfer& transfer) {
   make_room(transfer);
   if (tlb_ != nullptr) translate(address, transfer);
-  const std::uint32_t slot = next_slot(transfer);
-  reach(window_[slot], transfer);
+  const std::uint32_t slot = reach_slot(transfer);
   const std::uint64_t cycle = next_issue_;
   // Field by field: copying a temporary would stall on its stores.
   RequestBatch::Request& request = batch_.requests.emplace_back();
@@ -363,6 +407,7 @@ void RequestDma::send(Transfer& transfer) {
     window_[issued_[i].slot] = done + transfer.settling;
     if (sampled_) flights_[flights_.size() - count + i].done = done;
     finish(done, batch_.requests[i].bytes, issued_[i].ends_row, transfer);
+    keep_slot(issued_[i].slot, transfer);
   }
   batch_.clear();
   issued_.clear();

@@ -57,7 +57,8 @@ class RequestDma final : public DmaPort {
     const OnArrival& on_arrival;
     std::uint64_t done;          ///< of the rows that are complete
     std::uint64_t settling = 0;  ///< as for Rows
-    std::uint64_t now_ps = 0;    ///< simulated time, or later if no other process acts until then
+    Places* places = nullptr;
+    std::uint64_t now_ps = 0;  ///< simulated time, or later if no other process acts until then
     /// Requests of cycles before this one issue before any other process acts, unless something is
     /// sent. 0: not known.
     std::uint64_t alone_until = 0;
@@ -119,6 +120,14 @@ class RequestDma final : public DmaPort {
   }
   /// The slot that the next request takes.
   [[nodiscard]] std::uint32_t next_slot(Transfer& transfer);
+  /// The same, once it is free: reach().
+  [[nodiscard]] std::uint32_t reach_slot(Transfer& transfer);
+  /// Whether it is known when a slot is free: asks again.
+  bool settle(std::uint32_t slot);
+  /// Waits until simulated time is where it could be.
+  void approach(std::uint32_t slot, Transfer& transfer);
+  /// The last request that has arrived keeps a slot until it is where it belongs.
+  void keep_slot(std::uint32_t slot, const Transfer& transfer);
   void translate(std::uint64_t address, Transfer& transfer);
   void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
              Transfer& transfer);
@@ -154,6 +163,12 @@ class RequestDma final : public DmaPort {
   const bool slots_in_order_;
   std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
   std::uint32_t oldest_ = 0;           ///< slots in order: that of the next request
+  /// Of a slot that may be free later than `window_` says, null: of another one.
+  struct Late {
+    Places* places = nullptr;
+    std::uint64_t request = 0;
+  };
+  std::vector<Late> late_;  ///< by slot
   std::uint64_t next_issue_ = 0;
   Tlb* tlb_ = nullptr;  ///< null: addresses are physical
   DmaPort* walker_ = nullptr;

@@ -26,6 +26,35 @@ struct ResultCase {
   std::set<std::uint64_t> refused;  ///< cycles in which the scratchpad does not take results
   std::uint64_t latency = 30, latencies = 1;  ///< of requests for a tensor operand
   std::vector<std::uint64_t> answers;         ///< by write request: cycles after its last beat
+  /// Others use the accumulator from this cycle on, 0: they do not; and by cycle of announcement.
+  std::uint64_t sums_from = 0, sums_ahead = 0;
+
+  [[nodiscard]] bool sums_taken(std::uint64_t cycle, std::uint64_t at) const {
+    return sums_from != 0 && cycle >= sums_from && (cycle * 7 + at / lanes * 5) % 11 < 4;
+  }
+};
+
+/// Who uses the accumulator, as late as it can be known.
+class LateSums final : public SumReads {
+ public:
+  explicit LateSums(const ResultCase& of) : of_(of) {}
+  [[nodiscard]] Free free(std::uint64_t from, std::uint64_t first,
+                          std::uint64_t last) const override {
+    EXPECT_EQ(first, of_.command.c);
+    EXPECT_GE(last, first + (of_.command.m - 1) * of_.command.c_pitch + of_.command.n - 1);
+    const std::uint64_t announced = known_ + of_.sums_ahead;
+    if (announced <= of_.sums_from) return {announced, false};
+    return {std::max(of_.sums_from, from), true};
+  }
+  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at) const override {
+    if (cycle >= known_) return std::nullopt;
+    return !of_.sums_taken(cycle, at);
+  }
+  void reveal() { known_ += 1 + known_ % 3; }
+
+ private:
+  const ResultCase& of_;
+  std::uint64_t known_ = 0;
 };
 
 struct ResultTimes {
@@ -55,6 +84,7 @@ StoreSchedule rows_in_gates(const ResultCase& of) {
   around.write = [&](std::uint64_t cycle, std::uint64_t, std::uint64_t) {
     return of.refused.count(cycle) == 0;
   };
+  around.no_port = [&](std::uint64_t cycle, std::uint64_t at) { return of.sums_taken(cycle, at); };
   std::size_t answered = 0;
   around.memory.done = [&](const WriteRequest& request) {
     return request.sent + of.answers.at(answered++);
@@ -79,11 +109,13 @@ class LateOperands {
         lanes_(of.lanes) {
     if (!types_.empty()) begin_rows();
   }
-  [[nodiscard]] OperandTimes times() const {
-    if (types_.empty()) return {};
-    std::uint64_t not_before = 0;
-    if (next_ < requests_.size()) not_before = first_beat();
-    return arrivals_.times(not_before);
+  [[nodiscard]] InputTimes times(const SumReads* sums) const {
+    InputTimes times;
+    times.sums = sums;
+    if (types_.empty()) return times;
+    if (next_ < requests_.size()) times.not_before = first_beat();
+    arrivals_.tell(times);
+    return times;
   }
   void reveal() {
     const ReadRequest& request = requests_.at(next_++);
@@ -117,24 +149,27 @@ ResultTimes rows_by_request(const ResultCase& of, const std::vector<ReadRequest>
   const auto lanes = static_cast<std::uint32_t>(of.lanes);
   const StoreSetUp::Command words = set_up_command(of.chain, command.n, of.lanes, of.word, 0, 0, 0);
   const std::uint64_t set_up = 1 + std::max(words.stages * kMicrocodeWords, words.parameter_words);
-  ResultFlow flow(chain_cycles(of.chain, command.m, command.n, lanes), of.chain, command.m,
-                  command.n, lanes, kAccumulatorReadCycles, command.whole);
+  const ResultFlow::Tile tile{command.m, command.n, command.c, command.c_pitch};
+  ResultFlow flow(chain_cycles(of.chain, command.m, command.n, lanes), of.chain, tile, lanes,
+                  kAccumulatorReadCycles, command.whole);
   flow.start(command.started, set_up);
   const std::uint64_t bytes = command.n * bytes_of(of.chain.out);
   ResultRows rows(flow, {command.n, of.lanes, 8 * bytes_of(of.chain.out), of.word},
                   {command.to, command.to_pitch, command.m, bytes});
   LateOperands operands(of, requests);
+  LateSums sums(of);
+  const auto inputs = [&] { return operands.times(of.sums_from == 0 ? nullptr : &sums); };
   ResultTimes times;
   const auto know = [&](const auto& ask) {
     for (;;) {
       const std::optional<std::uint64_t> cycle = ask();
       if (cycle) return *cycle;
-      operands.reveal();
+      rows.waits_for_sums() ? sums.reveal() : operands.reveal();
     }
   };
   if (command.move) {
     while (rows.left().size() < command.m) {
-      std::uint64_t cycle = know([&] { return rows.next(operands.times()); });
+      std::uint64_t cycle = know([&] { return rows.next(inputs()); });
       while (of.refused.count(cycle) != 0) ++cycle;
       rows.take(cycle);
     }
@@ -148,7 +183,7 @@ ResultTimes rows_by_request(const ResultCase& of, const std::vector<ReadRequest>
       const std::uint64_t address = command.to + row * command.to_pitch;
       cut.for_each(address, bytes, [&](std::uint64_t at, std::uint64_t length) {
         const std::uint64_t beats = queue.beats(address + at, length);
-        const auto ask = [&] { return rows.request(length, queue, operands.times()); };
+        const auto ask = [&] { return rows.request(length, queue, inputs()); };
         std::uint64_t cycle = std::max(next, know(ask));
         EXPECT_EQ(ask(), know(ask)) << "again";
         const std::size_t slots = of.machine.dma.outstanding_writes;
@@ -195,6 +230,10 @@ ResultCase random_result_case(test::Random& random, std::size_t tensors, StageOp
   command.whole = random() % 8 == 0;
   command.m = 1 + random() % 30;
   command.n = 1 + random() % 60;
+  command.c = random() % 64;
+  command.c_pitch = command.n + random() % 20;
+  if (random() % 2 == 0) of.sums_from = 1 + random() % 400;
+  of.sums_ahead = random() % 2 == 0 ? 0 : random() % 60;
   command.to = random() % 64;
   command.to_pitch = 1024 + random() % 64;
   for (std::size_t i = 0; i < tensors; ++i)

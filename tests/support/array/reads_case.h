@@ -59,6 +59,9 @@ inline cmd::Matmul random_product(std::mt19937_64& random, const Machine& machin
   };
   place(matmul.a, a_shape(matmul));
   place(matmul.b, b_shape(matmul));
+  matmul.c = {static_cast<std::uint32_t>(random() % 1000),
+              static_cast<std::uint32_t>(matmul.n + random() % 20)};
+  matmul.accumulate = random() % 2 == 0;
   return matmul;
 }
 

@@ -173,7 +173,7 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
                         hw::result_piece_bytes(machine, true), hw::kAccumulatorReadCycles);
   // What set_up_alone() says is what the lead does not hide of it.
   const std::uint64_t late = test::set_up_alone(machine, chain, kCols);
-  hw::ResultFlow flow(hw::chain_cycles(chain, rows, kCols, 16), chain, rows, kCols, 16,
+  hw::ResultFlow flow(hw::chain_cycles(chain, rows, kCols, 16), chain, {rows, kCols}, 16,
                       hw::kAccumulatorReadCycles, false);
   flow.start(0, cycles.lead + late);
   hw::ResultRows results(flow, {kCols, 16, 8, hw::result_piece_bytes(machine, true)},
@@ -188,7 +188,10 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
         std::max(next_issue, used < 2 * block ? 0 : done.at(used - block - 1));
     next_issue = issued + 1;
     operands.arrive(0, kCols, issued + latency);
-    while (const auto cycle = results.next(operands.times(issued + latency))) {
+    hw::InputTimes inputs;
+    inputs.not_before = issued + latency;
+    operands.tell(inputs);
+    while (const auto cycle = results.next(inputs)) {
       results.take(*cycle);
       if (done.size() == rows) break;
     }
@@ -234,7 +237,7 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   CoreRig rig(machine, false);
   rig.run([&] { rig.execute({store_command(0, kResult, kRows, kCols)}, {kPlain}); });
   const hw::ChainCycles cycles = hw::chain_cycles(kPlain, kRows, kCols, 16);
-  hw::ResultFlow flow(cycles, kPlain, kRows, kCols, 16, hw::kAccumulatorReadCycles, false);
+  hw::ResultFlow flow(cycles, kPlain, {kRows, kCols}, 16, hw::kAccumulatorReadCycles, false);
   flow.start(0, test::set_up_alone(machine, kPlain, kCols));
   hw::ResultRows results(flow, {kCols, 16, 8, 16}, {kResult, kCols, kRows, kCols});
   std::vector<std::uint64_t> acknowledged;

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "hw/array/sum_ports.h"
+#include "hw/array/sum_reads.h"
+#include "hw/core/operand_stream.h"
+#include "hw/dma/sum_loads.h"
+
+namespace systole::hw {
+
+/// The memories of an accumulator cycle by cycle, as far as it is known what the array writes: the
+/// contracts of hw::SumPorts and hw::SumLoads for whoever goes on in time. Of machines whose
+/// accumulator is that of the gates, serves().
+class SumTraffic final : public SumReads {
+ public:
+  explicit SumTraffic(const Machine& machine);
+
+  /// Four memories of two ports in a bank, beside an array with stationary weights.
+  [[nodiscard]] bool serves() const noexcept { return serves_; }
+
+  /// Others have asked for the scratchpad's banks, as far as is known, before cycle `now`, and the
+  /// array has advanced to it. Before any question, after each copy.
+  void know(OperandStream& array, const BankService& banks, std::uint64_t now);
+
+  [[nodiscard]] Free free(std::uint64_t from, std::uint64_t first,
+                          std::uint64_t last) const override;
+  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at) const override;
+  /// What happens in cycles before this one is known.
+  [[nodiscard]] std::uint64_t known_before() const { return SumRuns::known_before(known_); }
+  /// Somebody reads who does not ask for cycles before this one; kNever: nobody does.
+  void keep_from(std::uint64_t cycle) noexcept { read_from_ = cycle; }
+
+  static constexpr std::uint64_t kNever = SumRuns::kNever;
+  /// Of so many cycles ahead it is known what the array writes.
+  static constexpr std::uint64_t kKnownCycles = SumRuns::kLater;
+  /// Requests of loads, by the order in which they are added.
+  using Request = std::uint64_t;
+  /// The next request: `bytes` bytes from `address` of memory on, which come a beat of `beat` bytes
+  /// a cycle, the last one in cycle `done`. They are elements of `element` bytes; the first is byte
+  /// `to` of all that the accumulator could hold of them.
+  Request add(std::uint64_t address, std::uint64_t bytes, std::uint64_t beat, std::uint64_t to,
+              std::uint64_t element, std::uint64_t done);
+  /// The cycle with which the sums of a request are in the accumulator, and whether that is final:
+  /// if not, it is one before which they are not.
+  struct Placed {
+    std::uint64_t cycle = 0;
+    bool is_final = false;
+  };
+  [[nodiscard]] Placed placed(Request request) const;
+
+ private:
+  /// A request whose beats wait in a queue.
+  struct Queued {
+    Request request = 0;
+    std::uint64_t address = 0, bytes = 0, beat = 1;
+    std::uint64_t to = 0, element = 1;
+    std::uint64_t done = 0;  ///< cycle of its last beat
+    std::uint64_t beats = 0;
+
+    /// The next one.
+    [[nodiscard]] LoadedSums front() const {
+      return {done - (beats - 1), to / element, (to + length() - 1) / element};
+    }
+    /// The cycle with which all are in the accumulator if nothing is in their way.
+    [[nodiscard]] std::uint64_t placed() const { return done + kSumLoadCycles; }
+    void pop() {
+      const std::uint64_t bytes_of_beat = length();
+      address += bytes_of_beat;
+      to += bytes_of_beat;
+      bytes -= bytes_of_beat;
+      --beats;
+    }
+
+   private:
+    [[nodiscard]] std::uint64_t length() const { return std::min(beat - address % beat, bytes); }
+  };
+  struct Written {
+    std::uint64_t cycle = 0;
+    SumMemories::Pair memories{};
+  };
+
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> banks_of(std::uint64_t first,
+                                                                 std::uint64_t last) const;
+  [[nodiscard]] const SumRuns::Sums& sums_in(std::uint64_t cycle) const {
+    return array_->steps().sums().in(cycle, known_, *banks_);
+  }
+  void place();
+  /// Whether it is known that the array leaves the banks of sums alone from a cycle on until
+  /// another one.
+  [[nodiscard]] bool is_free(std::uint64_t from, std::uint64_t to, std::uint64_t first,
+                             std::uint64_t last);
+  /// The same for all that is left of a request, so that nothing else waits for it either.
+  [[nodiscard]] bool is_free(const Queued& load);
+  void keep_sums();
+
+  bool serves_ = false;
+  SumMemories size_{};
+  OperandStream* array_ = nullptr;
+  const BankService* banks_ = nullptr;
+  SumRuns::Known known_;
+  std::uint64_t read_from_ = kNever;
+  std::deque<Queued> loads_;   ///< in the order of their cycles
+  std::uint64_t written_ = 0;  ///< the cycle after that in which the last one has been
+  /// The array does not write into these banks in these cycles.
+  struct FreeBanks {
+    std::uint64_t first = 1, last = 0, from = 0, until = 0;
+  };
+  FreeBanks free_;
+  std::deque<Written> writes_;        ///< those of the last cycles
+  Request requests_ = 0;              ///< added
+  std::deque<std::uint64_t> placed_;  ///< of the last ones: cycles, 0 if that is not known
+};
+
+}  // namespace systole::hw
