@@ -33,11 +33,18 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
   }
 }
 
+/// Does not look at what banks serve.
+struct UnseenWords {
+  void operator()(std::size_t /*bank*/, std::uint64_t /*words*/, std::uint64_t /*from*/,
+                  std::uint64_t /*to*/) const {}
+};
+
 /// The banks serve such words, one a cycle from `from` on. Calls visit(bank, words, from, to) for
 /// each. Returns the cycle after the last one.
-template <typename Visit>
+template <typename Visit = UnseenWords>
 std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uint64_t begin,
-                          std::uint64_t end, std::uint64_t words, std::uint64_t from, Visit visit) {
+                          std::uint64_t end, std::uint64_t words, std::uint64_t from,
+                          Visit visit = {}) {
   for_each_bank(bank_bytes, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
     if (share == 0) return;
     const BankStep step{BankAccess{static_cast<std::uint32_t>(bank), false}, std::nullopt};
@@ -51,10 +58,10 @@ std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uin
 /// The same of the `bytes` bytes of a request that a load writes to address `to`, those of each
 /// block of `access_bytes` in memory in one access, the last one in cycle `done`. One that ends in
 /// the next bank takes both.
-template <typename Visit>
+template <typename Visit = UnseenWords>
 void serve_request(BankService& banks, std::uint64_t bank_bytes, std::uint64_t address,
                    std::uint64_t bytes, std::uint64_t to, std::uint64_t access_bytes,
-                   std::uint64_t done, Visit visit) {
+                   std::uint64_t done, Visit visit = {}) {
   const std::uint64_t accesses = blocks_touched(address, bytes, access_bytes);
   std::uint64_t cycle = done - std::min(done, accesses);
   if (!bank_access(to, bytes, bank_bytes).crosses) {
@@ -221,16 +228,20 @@ struct AccumulatorSpan {
   return {begin, begin + (std::uint64_t{m - 1} * tile.pitch + n) * 4};
 }
 
+/// Whether the bytes of a load go where they belong without stages, expansion or a window.
+[[nodiscard]] inline bool is_plain(const cmd::Load& load) {
+  return !load.pre && !load.packed() && !load.window;
+}
 /// Whether the bytes of a load are written as their requests bring them: rows that go through
 /// something, or are widened, are written as a whole when they leave it.
 [[nodiscard]] inline bool is_written_by_request(const cmd::Load& load, bool to_accumulator) {
-  return !to_accumulator && !load.pre && !load.packed() && !load.window;
+  return !to_accumulator && is_plain(load);
 }
 
 /// Whether those of a load to the accumulator are, where its memories are those of the gates: a
 /// beat at a time.
 [[nodiscard]] inline bool is_placed_by_beat(const cmd::Load& load, bool to_accumulator) {
-  return to_accumulator && !load.pre && !load.packed() && !load.window;
+  return to_accumulator && is_plain(load);
 }
 
 /// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes. A port of the

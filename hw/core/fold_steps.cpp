@@ -178,8 +178,11 @@ void FoldSteps::take(const Run& run, std::uint64_t steps) {
   }
 }
 
-SumRuns::Run FoldSteps::rows_from_here() const {
+SumRuns::Run FoldSteps::run_from_here(bool takes_rows) const {
   SumRuns::Run rows;
+  rows.begin = at_;
+  rows.before = at_ - held_;
+  if (!takes_rows) return rows;
   const Matmul& of = matmul(rows_.matmul);
   rows.row = rows_.row;
   rows.column = rows_.column;
@@ -196,25 +199,21 @@ SumRuns::Run FoldSteps::rows_from_here() const {
 void FoldSteps::keep(const Run& run, const BankService::Passed& passed) {
   const bool waited = passed.end - at_ != passed.steps;
   if (!keeps_sums_ || (!run.row && !waited)) return;
-  SumRuns::Run kept = run.row ? rows_from_here() : SumRuns::Run{};
+  SumRuns::Run kept = run_from_here(run.row);
   kept.rows = run.row ? passed.steps : 0;
-  kept.begin = at_;
   kept.end = passed.end;
   kept.steps = kept.interval = passed.steps;
-  kept.before = at_ - held_;
   if (waited) kept.reads = run.step;
   sums_.add(kept);
 }
 
 void FoldSteps::keep_folds(std::uint64_t count, std::uint64_t interval) {
   if (!keeps_sums_) return;
-  SumRuns::Run kept = rows_from_here();
+  SumRuns::Run kept = run_from_here(true);
   kept.rows = matmul(rows_.matmul).command.m;
-  kept.begin = at_;
   kept.steps = count * interval;
   kept.interval = interval;
   kept.end = at_ + kept.steps;
-  kept.before = at_ - held_;
   sums_.add(kept);
 }
 

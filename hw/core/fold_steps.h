@@ -151,7 +151,7 @@ class FoldSteps {
   void keep(const Run& run, const BankService::Passed& passed);
   /// The same of folds that are passed over.
   void keep_folds(std::uint64_t count, std::uint64_t interval);
-  [[nodiscard]] SumRuns::Run rows_from_here() const;
+  [[nodiscard]] SumRuns::Run run_from_here(bool takes_rows) const;
   /// Moves on by rows of a fold that has `count`. Returns whether the matmul is over.
   bool move(Place& place, std::uint64_t steps, std::uint64_t count) const;
   /// Columns of C in the tile of a place.

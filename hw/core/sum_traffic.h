@@ -31,14 +31,18 @@ class SumTraffic final : public SumReads {
   [[nodiscard]] Free free(std::uint64_t from, std::uint64_t first,
                           std::uint64_t last) const override;
   [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at) const override;
+  /// The cycle to which the array had advanced.
+  [[nodiscard]] std::uint64_t known() const noexcept { return known_.now; }
   /// What happens in cycles before this one is known.
   [[nodiscard]] std::uint64_t known_before() const { return SumRuns::known_before(known_); }
   /// Somebody reads who does not ask for cycles before this one; kNever: nobody does.
   void keep_from(std::uint64_t cycle) noexcept { read_from_ = cycle; }
 
   static constexpr std::uint64_t kNever = SumRuns::kNever;
-  /// Of so many cycles ahead it is known what the array writes.
-  static constexpr std::uint64_t kKnownCycles = SumRuns::kLater;
+  /// The cycle, later than `now`, with which it is known what the array writes in a cycle.
+  [[nodiscard]] static std::uint64_t known_at(std::uint64_t cycle, std::uint64_t now) {
+    return std::max(now, cycle - std::min(cycle, SumRuns::kLater)) + 1;
+  }
   /// Requests of loads, by the order in which they are added.
   using Request = std::uint64_t;
   /// The next request: `bytes` bytes from `address` of memory on, which come a beat of `beat` bytes

@@ -143,7 +143,7 @@ class Replay {
     [[nodiscard]] std::uint64_t places_at() const {
       std::uint64_t first = placing.front().cycle;
       for (const Placing& load : placing) first = std::min(first, load.cycle);
-      return std::max(looked + 1, first - hw::SumTraffic::kKnownCycles);
+      return hw::SumTraffic::known_at(first - 1, looked);
     }
     /// In the reservation station.
     [[nodiscard]] std::uint64_t places_taken() const {
@@ -210,8 +210,7 @@ class Replay {
   /// cycle after the last one.
   std::uint64_t serve_words(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                             std::uint64_t from) {
-    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from,
-                           [](std::size_t, std::uint64_t, std::uint64_t, std::uint64_t) {});
+    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from);
   }
   /// A row of a move leaves its chain in cycle `ready`, for an address of the scratchpad.
   void serve_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {
@@ -277,6 +276,7 @@ class Replay {
   void advance_sums(std::uint64_t now);
   hw::SumTraffic::Placed placed_by(hw::SumTraffic::Request request, std::uint64_t now);
   void place_loads(std::uint64_t now);
+  void put_off_starts();
   [[nodiscard]] bool learn(const ReplayWork& work);
   bool write_row(const ReplayWork& work, double& now, double horizon);
   bool move_row(const ReplayWork& work, double& now, double horizon);

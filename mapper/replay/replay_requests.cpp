@@ -276,8 +276,7 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
     }
     if (!work.as_it_arrives) return std::nullopt;
     hw::serve_request(scratchpad_, bank_bytes_, left.address + left.at, bytes, begin,
-                      hw::load_access_bytes(machine_), done,
-                      [](std::size_t, std::uint64_t, std::uint64_t, std::uint64_t) {});
+                      hw::load_access_bytes(machine_), done);
     return std::nullopt;
   };
   if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
@@ -307,6 +306,11 @@ hw::SumTraffic::Placed Replay::placed_by(hw::SumTraffic::Request request, std::u
   return sums_.placed(request);
 }
 
+// What waits for a command that completes later than was known may begin later.
+void Replay::put_off_starts() {
+  for (Queue& waiting : queues_) waiting.is_due = waiting.is_due && waiting.phase != Phase::kIdle;
+}
+
 // Of loads whose sums are there it is final when they complete.
 void Replay::place_loads(std::uint64_t now) {
   Queue& queue = queues_[kLoad];
@@ -315,12 +319,8 @@ void Replay::place_loads(std::uint64_t now) {
     const hw::SumTraffic::Placed placed = placed_by(load.request, now);
     load.cycle = std::max(load.cycle, placed.cycle);
     std::uint64_t& completed = queue.completed[load.number & (queue.completed.size() - 1)];
-    const bool is_later = completed != load.cycle;
+    if (completed != load.cycle) put_off_starts();
     completed = load.cycle;
-    // What waits for them may begin later.
-    for (Queue& waiting : queues_) {
-      if (is_later) waiting.is_due = waiting.is_due && waiting.phase != Phase::kIdle;
-    }
     if (!placed.is_final) {
       ++i;
       continue;
@@ -417,11 +417,9 @@ void Replay::advance_sums(std::uint64_t now) {
 }
 
 void Replay::await_sums(double& now) {
-  const std::uint64_t known = requests_->rows.reached() + 1;
-  sums_.keep_from(known - 1);
-  const std::uint64_t from =
-      std::max(sums_known_ + 1, known - std::min(known, hw::SumTraffic::kKnownCycles));
-  now = std::max(now, static_cast<double>(from));
+  const std::uint64_t reached = requests_->rows.reached();
+  sums_.keep_from(reached);
+  now = std::max(now, static_cast<double>(hw::SumTraffic::known_at(reached, sums_known_)));
 }
 
 // The unit goes on when it is known when operands arrive, or when vectors in the stages may leave

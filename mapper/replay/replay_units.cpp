@@ -208,8 +208,7 @@ void Replay::leave_array() {
     each.left = reads_.leaves(each.ended, now);
     queue.completed[number++ & (queue.completed.size() - 1)] = each.left + each.after;
   }
-  // What waits for them may begin later.
-  for (Queue& waiting : queues_) waiting.is_due = waiting.is_due && waiting.phase != Phase::kIdle;
+  put_off_starts();
 }
 
 void Replay::begin_store(Queue& queue) {

@@ -24,20 +24,13 @@ BankedSram::BankedSram(const hw::Machine::Accumulator& params, std::uint32_t wor
 
 std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
                                 std::uint64_t words, std::uint64_t from) {
-  const auto show = [&](std::size_t bank, std::uint64_t share, std::uint64_t begun,
-                        std::uint64_t ended) {
-    if (watched()) show_use(client, bank, share, begun, ended);
-  };
-  return hw::serve_words(service_, bank_bytes_, begin, end, words, from, show);
+  return hw::serve_words(service_, bank_bytes_, begin, end, words, from, shown(client));
 }
 
 void BankedSram::serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
                                std::uint64_t access_bytes, std::uint64_t done) {
-  const auto show = [&](std::size_t bank, std::uint64_t share, std::uint64_t begun,
-                        std::uint64_t ended) {
-    if (watched()) show_use(Client::kLoad, bank, share, begun, ended);
-  };
-  hw::serve_request(service_, bank_bytes_, address, bytes, to, access_bytes, done, show);
+  hw::serve_request(service_, bank_bytes_, address, bytes, to, access_bytes, done,
+                    shown(Client::kLoad));
 }
 
 void BankedSram::serve(Client client, const hw::BankAccess& access, std::uint64_t at) {

@@ -107,6 +107,13 @@ class BankedSram {
                                     std::uint64_t to, Yield yield) const;
   void show_use(Client client, std::size_t bank, std::uint64_t words, std::uint64_t from,
                 std::uint64_t to);
+  /// Shows what banks serve a client.
+  [[nodiscard]] auto shown(Client client) {
+    return [this, client](std::size_t bank, std::uint64_t words, std::uint64_t from,
+                          std::uint64_t to) {
+      if (watched()) show_use(client, bank, words, from, to);
+    };
+  }
   [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
 
   hw::Machine::Sram params_;

@@ -34,7 +34,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
 
 DmaPort::Places::Placed LoadUnit::placed(hw::SumTraffic::Request request) {
   hw::SumTraffic::Placed placed = memory_.sums.placed(request);
-  if (!placed.is_final && memory_.sums.known_before() < cycle() + hw::SumTraffic::kKnownCycles) {
+  if (!placed.is_final && memory_.sums.known() < cycle()) {
     memory_.advance_sums(cycle());
     placed = memory_.sums.placed(request);
   }
@@ -46,8 +46,7 @@ void LoadUnit::complete_due() {
     const Placing& first = placing_.front();
     const DmaPort::Places::Placed at = placed(first.last);
     if (!at.is_final) {
-      // What the array writes is known some cycles ahead.
-      const std::uint64_t next = std::max(cycle() + 1, at.cycle - hw::SumTraffic::kKnownCycles);
+      const std::uint64_t next = hw::SumTraffic::known_at(at.cycle - 1, cycle());
       place_.notify(processor().clock().edge(next) - sc_core::sc_time_stamp());
       return;
     }

@@ -105,10 +105,7 @@ hw::InputTimes StoreUnit::input_times(const Flow& flow) const {
 }
 
 std::uint64_t StoreUnit::sums_known_at(const Flow& flow) const {
-  // The sums of a cycle have left the array some cycles before.
-  const std::uint64_t known = flow.rows.reached() + 1;
-  const std::uint64_t ahead = hw::SumTraffic::kKnownCycles;
-  return std::max(cycle() + 1, known - std::min(known, ahead));
+  return hw::SumTraffic::known_at(flow.rows.reached(), cycle());
 }
 
 void StoreUnit::await_sums(const Flow& flow) {
@@ -134,11 +131,9 @@ void StoreUnit::follow_sums() {
   Flow& flow = *followed_;
   memory_.sums.keep_from(flow.rows.reached());
   memory_.advance_sums(cycle());
-  flow.rows.go_on(queue_, input_times(flow));
+  follow(flow);
   learn(flow);
-  if (!flow.released && flow.rows.waits_for_sums()) {
-    follow_.notify(from_ps(ps(sums_known_at(flow))) - sc_core::sc_time_stamp());
-  }
+  if (flow.released) followed_ = nullptr;
 }
 
 void StoreUnit::await_inputs(const Flow& flow, std::uint64_t known) {
