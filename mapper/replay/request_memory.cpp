@@ -29,6 +29,7 @@ RequestMemory::RequestMemory(const hw::Machine& machine)
       request_("cycles"),
       write_data_("cycles"),
       read_data_("cycles"),
+      write_response_("cycles"),
       dram_(without_end(machine.dram)) {
   if (hw::has_fixed_memory(machine)) {
     fixed_.emplace(machine.memory, machine.bus.width_bytes);
@@ -42,9 +43,10 @@ std::uint64_t RequestMemory::pass(bool write, std::uint64_t address, std::uint64
   std::uint64_t arrived = request_.reserve(bus_.cycle(ps), 1);
   if (write) arrived = write_data_.reserve(arrived, beats) + beats - 1;
   arrived += request_latency_;
-  std::uint64_t finished = bus_.cycle(target(bus_.ps(arrived)));
-  if (!write) finished = read_data_.reserve(finished, beats) + beats - 1;
-  return bus_.ps(finished + response_latency_);
+  const std::uint64_t finished = bus_.cycle(target(bus_.ps(arrived)));
+  const std::uint64_t length = write ? 1 : beats;
+  hw::Calendar& channel = write ? write_response_ : read_data_;
+  return bus_.ps(channel.reserve(finished, length) + length - 1 + response_latency_);
 }
 
 std::uint64_t RequestMemory::access(bool write, std::uint64_t address, std::uint64_t bytes,
@@ -82,7 +84,9 @@ std::uint64_t RequestMemory::start(const hw::Machine::Host& host, ReplayRows inp
 
 void RequestMemory::retire(std::uint64_t cycle) {
   const std::uint64_t now = bus_.cycle(core_.ps(cycle));
-  for (hw::Calendar* const channel : {&request_, &write_data_, &read_data_}) channel->retire(now);
+  for (hw::Calendar* const channel : {&request_, &write_data_, &read_data_, &write_response_}) {
+    channel->retire(now);
+  }
 }
 
 }  // namespace systole::mapper

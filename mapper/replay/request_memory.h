@@ -56,7 +56,7 @@ class RequestMemory {
 
   Edges core_, bus_;
   std::uint64_t width_, request_latency_, response_latency_;
-  hw::Calendar request_, write_data_, read_data_;
+  hw::Calendar request_, write_data_, read_data_, write_response_;
   hw::DramTiming dram_;
   std::optional<hw::FixedMemory> fixed_;
 };

@@ -32,7 +32,7 @@ struct RequestTimes {
   /// what has completed. All others follow from the programs alone.
   std::uint64_t walks = 0, fetches = 0;
   std::uint64_t request_wait = 0;  ///< for the request channel
-  std::uint64_t data_wait = 0;     ///< for a data channel
+  std::uint64_t data_wait = 0;     ///< for a data channel, or that of write responses
   std::uint64_t target_time = 0;   ///< in the L2 cache or the DRAM, waiting there included
 
   [[nodiscard]] std::uint64_t transfers() const { return requests - walks - fetches; }

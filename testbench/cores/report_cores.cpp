@@ -147,10 +147,10 @@ std::string address_text(std::uint64_t address) { return fmt::format("0x{:011x}"
 std::string system_bus_text(const hw::Machine& machine) {
   const hw::Machine::Bus& bus = machine.bus;
   return fmt::format(
-      "Bus of {} bytes at {} MHz. Three channels, each shared by all initiators: request "
-      "(1 cycle\nper request), write data and read data (a cycle per {} bytes). A request "
-      "gets the first gap\nof its channel at or after its time; equal times are served in "
-      "the order of the calls. There\nare no priorities.\n",
+      "Bus of {} bytes at {} MHz. Four channels, each shared by all initiators: request (1 cycle\n"
+      "per request), write data and read data (a cycle per {} bytes), write response (1 cycle per\n"
+      "write). A request gets the first gap of its channel at or after its time; equal times are\n"
+      "served in the order of the calls. There are no priorities.\n",
       bus.width_bytes, bus.clock_mhz, bus.width_bytes);
 }
 

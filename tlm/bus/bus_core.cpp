@@ -27,6 +27,7 @@ BusCore::BusCore(const hw::Machine::Bus& params, std::unique_ptr<BusMesh> mesh)
       request_("cycles"),
       write_data_("cycles"),
       read_data_("cycles"),
+      write_response_("cycles"),
       mesh_(std::move(mesh)) {}
 
 std::uint64_t BusCore::deliver_by_mesh(Initiator& initiator, std::uint64_t grant, bool write,
@@ -83,18 +84,15 @@ void BusCore::respond(Initiator& initiator, bool write, Piece piece,
                       std::vector<std::uint64_t>& times) {
   const Clock clock = clock_;
   const std::uint64_t latency = params_.response_latency;
-  const std::uint64_t length = data_cycles(piece.address, piece.bytes);
+  const std::uint64_t length = write ? 1 : data_cycles(piece.address, piece.bytes);
+  hw::Calendar& channel = write ? write_response_ : read_data_;
   std::uint64_t data_wait = 0, answers = 0;
   for (std::uint64_t& time : times) {
     const std::uint64_t finished = clock.cycle_from_ps(time);
-    std::uint64_t answered = finished + latency;
-    if (!write) {
-      const std::uint64_t begin = read_data_.reserve(finished, length);
-      data_wait += begin - finished;
-      answered = begin + length - 1 + latency;
-    }
+    const std::uint64_t begin = channel.reserve(finished, length);
+    data_wait += begin - finished;
     answers += finished;
-    time = clock.edge_ps(answered);
+    time = clock.edge_ps(begin + length - 1 + latency);
   }
   initiator.data_wait += data_wait;
   initiator.target_time += answers;
@@ -163,7 +161,9 @@ hw::BlockReport BusCore::report(std::string name) const {
           {"written_bytes", "bytes", "bytes written", i.written_bytes},
           {"request_wait", "cycles", "waiting for the request channel, all requests together",
            i.request_wait},
-          {"data_wait", "cycles", "waiting for a data channel, all requests together", i.data_wait},
+          {"data_wait", "cycles",
+           "waiting for a data channel, or that of write responses, all requests together",
+           i.data_wait},
           {"target_time", "cycles",
            "from a request's arrival at its target to the answer, all requests together",
            i.target_time},

@@ -20,12 +20,13 @@ namespace systole::tlm_model {
 /// The timing of the system bus in bus cycles, without a protocol: SystemBus reserves its channels
 /// here.
 ///
-/// Three channels work side by side, each shared by all initiators and all targets:
+/// Four channels work side by side, each shared by all initiators and all targets:
 /// - request: one cycle per request;
 /// - write data: a beat for each word, at a multiple of the width, of which they have a byte, from
 ///   the cycle of the request on;
-/// - read data: the same, once the target has all data (store and forward).
-/// Write responses use no channel. With latencies Lq (request) and Lp (response), on a free bus
+/// - read data: the same, once the target has all data (store and forward);
+/// - write response: one cycle per write, once the target has finished. It has no account.
+/// With latencies Lq (request) and Lp (response), on a free bus
 ///
 ///     read:  arrives at the target Lq cycles after its request, is complete
 ///            Lp + beats - 1 cycles after the target finished
@@ -43,7 +44,7 @@ class BusCore {
     std::uint64_t reads = 0, writes = 0;
     std::uint64_t read_bytes = 0, written_bytes = 0;
     std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
-    std::uint64_t data_wait = 0;     ///< ... a data channel
+    std::uint64_t data_wait = 0;     ///< ... a data channel, or that of write responses
     // With a mesh those two are what requests and answers wait for links.
     std::uint64_t target_time = 0;  ///< ... from the arrival at a target to its answer
     std::uint64_t errors = 0;       ///< requests answered with an error
@@ -62,6 +63,7 @@ class BusCore {
     request_.retire(now);
     write_data_.retire(now);
     read_data_.retire(now);
+    write_response_.retire(now);
   }
 
   /// Sends a request that arrived at cycle `arrival`. Returns the cycle of its grant.
@@ -173,7 +175,7 @@ class BusCore {
 
   hw::Machine::Bus params_;
   Clock clock_;
-  hw::Calendar request_, write_data_, read_data_;
+  hw::Calendar request_, write_data_, read_data_, write_response_;
   std::unique_ptr<BusMesh> mesh_;
   std::vector<Initiator> initiators_;
 };
@@ -216,9 +218,9 @@ inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finish
   if (mesh_) {
     return respond_by_mesh(initiator, finished, read, route) + params_.response_latency;
   }
-  if (!read) return finished + params_.response_latency;
-  const std::uint64_t length = data_cycles(route.address, route.bytes);
-  const std::uint64_t begin = read_data_.reserve(finished, length);
+  const std::uint64_t length = read ? data_cycles(route.address, route.bytes) : 1;
+  hw::Calendar& channel = read ? read_data_ : write_response_;
+  const std::uint64_t begin = channel.reserve(finished, length);
   initiator.data_wait += begin - finished;
   return begin + length - 1 + params_.response_latency;
 }

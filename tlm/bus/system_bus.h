@@ -22,7 +22,7 @@
 
 namespace systole::tlm_model {
 
-/// The system bus: any number of TLM-2.0 initiators and targets, an address map, three channels.
+/// The system bus: any number of TLM-2.0 initiators and targets, an address map, four channels.
 ///
 /// b_transport adds the time of the request to `delay` and never waits. It reserves the channels
 /// (see BusCore) in the order of the calls, so initiators should be synchronised: call at the

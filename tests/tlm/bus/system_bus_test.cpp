@@ -101,6 +101,18 @@ TEST_F(SystemBusTest, SharesItsChannelsAndCountsTheWaiting) {
   EXPECT_EQ(values.at("second.socket.written_bytes"), 64U);
 }
 
+// Both targets finish in the same cycle: a manager takes one response a cycle.
+TEST_F(SystemBusTest, AnswersOneWriteACycle) {
+  first.run([this] {
+    fast.latency = ns(20);
+    slow.latency = ns(19);
+    EXPECT_EQ(first.write(kFast, data.data(), 16).delay, ns(4 + 20 + 5));
+    EXPECT_EQ(first.write(kSlow, data.data(), 16).delay, ns(1 + 4 + 19 + 5 + 1));
+    EXPECT_EQ(first.read(kFast, data.data(), 16).delay, ns(2 + 4 + 20 + 5)) << "its data are apart";
+    EXPECT_EQ(counters().at("first.socket.data_wait"), 1U);
+  });
+}
+
 TEST_F(SystemBusTest, ASlowTargetDoesNotHoldBackTheDataOfAFastOne) {
   first.run([this] {
     EXPECT_EQ(first.read(kSlow, data.data(), 64).delay, ns(4 + 200 + 5 + 3));
