@@ -32,8 +32,10 @@ int add(const std::string& folder) {
   Table table("block|top|library");
   table.add({manifest.block, manifest.top, manifest.library()});
   print_text(table.text());
-  print_text(fmt::format("\nNow: systole run -m transformer --model vit17 --check --rtl {}={}\n",
-                         find_own_driver(manifest.block)->machine, folder));
+  print_text(
+      fmt::format("\nNow: systole run -m MACHINE --model vit17 --check --rtl {}={}, with a machine "
+                  "of its sizes\n",
+                  find_own_driver(manifest.block)->machine, folder));
   return kExitOk;
 }
 

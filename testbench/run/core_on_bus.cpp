@@ -108,7 +108,7 @@ void require_gates(const hw::Machine& machine, const hw::Program& program,
   const bool is_own = own != options.own.end();
   const CoreSize size = is_own ? core_size(own->second->sizes) : kTinyCore;
   std::string problem = core_machine_problem(machine, size, is_own ? own->second->folder : "");
-  if (problem.empty()) problem = core_program_problem(program, size);
+  if (problem.empty()) problem = core_program_problem(program, size, machine.postop);
   if (!problem.empty()) throw hw::InputError("--rtl core: " + problem);
 }
 

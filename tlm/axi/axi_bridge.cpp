@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tlm/bus/request_batch.h"
+#include "tlm/common/rtl_stack.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -31,6 +32,7 @@ AxiBridge::AxiBridge(const sc_core::sc_module_name& name, const hw::Machine::Bus
   require_ps_resolution();
   SC_HAS_PROCESS(AxiBridge);
   SC_THREAD(run_clock);
+  set_stack_size(kRtlStackBytes);
   SC_THREAD(run_requests);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tlm/common/rtl_stack.h"
+
 namespace systole::tlm_model {
 namespace {
 
@@ -40,6 +42,7 @@ AxiTargetBridge::AxiTargetBridge(const sc_core::sc_module_name& name, const hw::
   socket.register_transport_dbg(this, &AxiTargetBridge::transport_dbg);
   SC_HAS_PROCESS(AxiTargetBridge);
   SC_THREAD(run_clock);
+  set_stack_size(kRtlStackBytes);
 }
 
 bool AxiTargetBridge::busy() const {

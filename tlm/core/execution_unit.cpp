@@ -2,11 +2,10 @@
 
 #include <utility>
 
+#include "tlm/common/rtl_stack.h"
+
 namespace systole::tlm_model {
 namespace {
-
-/// Of a unit's thread; memory is used as far as it is touched.
-constexpr int kStackBytes = 4 << 20;
 
 using Causes = std::vector<hw::BlockAccount::Cause>;
 
@@ -31,8 +30,7 @@ ExecutionUnit::ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit,
       account_("cycles", with_common(std::move(own_causes))) {
   SC_HAS_PROCESS(ExecutionUnit);
   SC_THREAD(run);
-  // Verilated RTL of 64 lanes has all of them in the frame of one function.
-  set_stack_size(kStackBytes);
+  set_stack_size(kRtlStackBytes);
 }
 
 void ExecutionUnit::wait_cycles(std::uint64_t cycles) {

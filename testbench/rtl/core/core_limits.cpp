@@ -24,10 +24,12 @@ constexpr std::string_view kBuiltKeys[] = {"array.rows",
                                            "scratchpad.kib",
                                            "scratchpad.banks",
                                            "scratchpad.ports",
+                                           "scratchpad.protection",
                                            "accumulator.kib",
                                            "accumulator.banks",
                                            "accumulator.ports",
                                            "accumulator.memories",
+                                           "accumulator.protection",
                                            "postop.lanes",
                                            "postop.row_statistics",
                                            "dma.request_bytes",
@@ -102,7 +104,7 @@ std::string problem_of(const hw::cmd::Load& load) {
 }
 
 std::string problem_of(const hw::cmd::Result& result, const hw::Program& program,
-                       const CoreSize& size) {
+                       const CoreSize& size, const hw::Machine::Postop& postop) {
   const hw::Chain& chain = hw::chain_of(result.chain, program);
   if (const std::string problem = chain_problem(chain, size); !problem.empty()) return problem;
   if (hw::parameter_words(chain) != 0 && result.n > size.parameter_columns()) {
@@ -120,17 +122,22 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
              std::to_string(size.operand_bytes);
     }
   }
-  return "";
+  if (hw::tensor_operands(chain) == 0) return "";
+  const std::uint64_t block = hw::operand_block(result, chain, postop);
+  if (block == result.m) return "";
+  return "tensor operands of " + std::to_string(result.m) + " rows in blocks of " +
+         std::to_string(block) + " (postop.operand_kib = " + std::to_string(postop.operand_kib) +
+         "), expected room for all of them, as the RTL has";
 }
 
-std::string problem_of(const hw::Command& command, const hw::Program& program,
-                       const CoreSize& size) {
+std::string problem_of(const hw::Command& command, const hw::Program& program, const CoreSize& size,
+                       const hw::Machine::Postop& postop) {
   if (const auto* const load = command.as<hw::cmd::Load>()) return problem_of(*load);
   if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();
     if (store != nullptr && store->encoder) return "an encoder";
-    return problem_of(*result, program, size);
+    return problem_of(*result, program, size, postop);
   }
   const hw::Opcode opcode = command.opcode();
   const bool known = opcode == hw::Opcode::kHost || opcode == hw::Opcode::kEnd;
@@ -181,10 +188,11 @@ std::string core_machine_problem(const hw::Machine& machine, const CoreSize& siz
   return "";
 }
 
-std::string core_program_problem(const hw::Program& program, const CoreSize& size) {
+std::string core_program_problem(const hw::Program& program, const CoreSize& size,
+                                 const hw::Machine::Postop& postop) {
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const hw::Command& command = program.commands[i];
-    const std::string problem = problem_of(command, program, size);
+    const std::string problem = problem_of(command, program, size, postop);
     if (problem.empty()) continue;
     return "command " + std::to_string(i) + ", " + std::string(hw::name_of(command.opcode())) +
            ": " + problem;

@@ -21,7 +21,9 @@ namespace systole::testbench {
 
 /// The first command at which gates of that size would stop, and why: "command 12, store: stage 2,
 /// exp: ...". Empty: they run the program, which must pass check_program() on their machine.
+/// `postop`: of the machine, whose room for operands may be less than theirs.
 [[nodiscard]] std::string core_program_problem(const hw::Program& program,
-                                               const CoreSize& size = kTinyCore);
+                                               const CoreSize& size = kTinyCore,
+                                               const hw::Machine::Postop& postop = {});
 
 }  // namespace systole::testbench

@@ -498,6 +498,20 @@ TEST_F(CorePrograms, WaitForTheHostAtItsCommands) {
   EXPECT_FALSE(core_->failed());
 }
 
+// The gates have room for a tile of each tensor operand, whatever the machine says.
+TEST_F(CorePrograms, NeedAMachineThatTakesTensorOperandsAsAWhole) {
+  hw::Program program;
+  program.chains = {chain_of(hw::StageOp::kAdd, hw::Operand::kTensor)};
+  program.commands = {store_of(60, 20, 256)};  // 2,400 bytes
+  hw::Machine::Postop postop;
+  postop.operand_kib = 3;
+  EXPECT_EQ(core_program_problem(program, kTinyCore, postop), "");
+  postop.operand_kib = 1;
+  EXPECT_EQ(core_program_problem(program, kTinyCore, postop),
+            "command 0, store: tensor operands of 60 rows in blocks of 12 (postop.operand_kib = "
+            "1), expected room for all of them, as the RTL has");
+}
+
 TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
   hw::Machine machine = hw::find_machine("tiny");
   EXPECT_EQ(core_machine_problem(machine), "");
@@ -512,7 +526,8 @@ TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
   for (const char* change :
        {"array.rows=8", "core.store_queue=3", "scratchpad.banks=2", "accumulator.ports=1",
         "dma.outstanding_writes=2", "bus.width_bytes=8", "l2.kib=64", "memory.model=fixed",
-        "tlb.entries=4", "backend.softmax_unit=rtl", "core.call_cycles=5"}) {
+        "tlb.entries=4", "backend.softmax_unit=rtl", "core.call_cycles=5",
+        "scratchpad.protection=parity", "accumulator.protection=secded"}) {
     hw::Machine changed = hw::find_machine("tiny");
     hw::set_key(changed, change);
     const std::string key = std::string(change).substr(0, std::string(change).find('='));
