@@ -12,7 +12,8 @@
 /// reads.
 namespace systole::hw {
 
-/// So long it is known what the banks of the scratchpad have served, and the array has read.
+/// So long before the start of a matmul it is known what the banks of the scratchpad have served,
+/// and the array has read.
 inline constexpr std::uint64_t kKeptBankCycles = 1024;
 
 class ArrayUse {
@@ -34,7 +35,7 @@ class ArrayUse {
   }
   /// Equal steps from `begin` on, that passed so.
   void add(std::uint64_t begin, const BankService::Passed& passed, const BankStep& step) {
-    if (!step.first && !step.second) return;
+    if (passed.steps == 0 || (!step.first && !step.second)) return;
     const auto words = [&](const std::optional<BankAccess>& access, std::uint8_t times) {
       if (!access) return Words{};
       return Words{access->bank, access->bank + (access->crosses ? 1U : 0U),
@@ -55,16 +56,17 @@ class ArrayUse {
     keep(use);
   }
 
-  /// Words that were read of a bank in the cycles [from, to), of the last kKeptBankCycles. `banks`:
-  /// what others were served.
+  /// Words that were read of a bank in the cycles [from, to), of which none has been pruned.
+  /// `banks`: what others were served.
   [[nodiscard]] std::uint64_t words(std::uint64_t bank, std::uint64_t from, std::uint64_t to,
                                     const BankService& banks) const {
     std::uint64_t sum = 0;
-    for (std::size_t i = uses_.size(); i != first_; --i) {
-      const Use& use = uses_[i - 1];
-      if (use.end <= from) break;
+    const auto ends = [](const Use& use, std::uint64_t cycle) { return use.end <= cycle; };
+    const auto first = uses_.begin() + static_cast<std::ptrdiff_t>(first_);
+    for (auto at = std::lower_bound(first, uses_.end(), from, ends);
+         at != uses_.end() && at->begin < to; ++at) {
+      const Use& use = *at;
       const std::uint64_t begin = std::max(from, use.begin), end = std::min(to, use.end);
-      if (begin >= end) continue;
       if (use.waiting_steps != 0) {
         sum += words_of(use, bank, from, to, banks);
         continue;
@@ -76,6 +78,13 @@ class ArrayUse {
       }
     }
     return sum;
+  }
+  /// Nobody will ask for cycles before `cycle` any more.
+  void prune_before(std::uint64_t cycle) {
+    while (first_ != uses_.size() && uses_[first_].end <= cycle) ++first_;
+    if (first_ <= 64 || first_ <= uses_.size() / 2) return;
+    uses_.erase(uses_.begin(), uses_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
   }
   /// Of one step that begins in cycle `at`.
   [[nodiscard]] static std::uint64_t words_of(std::uint64_t bank, const BankStep& step,
@@ -110,14 +119,7 @@ class ArrayUse {
     }
   };
 
-  void keep(const Use& use) {
-    while (first_ != uses_.size() && uses_[first_].end + kKeptBankCycles < use.begin) ++first_;
-    if (first_ > 64 && first_ > uses_.size() / 2) {
-      uses_.erase(uses_.begin(), uses_.begin() + static_cast<std::ptrdiff_t>(first_));
-      first_ = 0;
-    }
-    uses_.push_back(use);
-  }
+  void keep(const Use& use) { uses_.push_back(use); }
   // Step by step.
   [[nodiscard]] static std::uint64_t words_of(const Use& use, std::uint64_t bank,
                                               std::uint64_t from, std::uint64_t to,

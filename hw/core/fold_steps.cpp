@@ -25,16 +25,13 @@ void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   next.last_sum = matmul.c.address + (matmul.m - std::uint64_t{1}) * matmul.c.pitch +
                   next.columns * array_.cols - 1;
   // The last word may reach further than what is wanted of it.
-  const auto of_fold = [&](const LocalTile& tile, const StoredShape& shape, std::uint64_t words) {
+  const auto banks_of = [&](const LocalTile& tile, const StoredShape& shape) {
     const auto [first, last] = banks_of_tile(scratchpad_, tile, shape, word_bytes_);
-    return ArrayUse::Words{first, last, words};
+    return ArrayUse::Words{first, last, 0};
   };
-  const std::uint64_t b_rows = matmul.b_transposed
-                                   ? std::min<std::uint64_t>(array_.cols, matmul.n)
-                                   : std::min<std::uint64_t>(array_.rows, next.words.steps);
-  next.a_of_fold = of_fold(matmul.a, a_shape(matmul), std::uint64_t{matmul.m} * next.words.a);
-  next.b_of_fold = of_fold(matmul.b, b_shape(matmul), b_rows * next.words.b);
-  next.is_plain = !next.a_of_fold.meets(next.b_of_fold) &&
+  next.a_banks = banks_of(matmul.a, a_shape(matmul));
+  next.b_banks = banks_of(matmul.b, b_shape(matmul));
+  next.is_plain = !next.a_banks.meets(next.b_banks) &&
                   std::max(next.words.a, next.words.b) <= scratchpad_.ports;
 }
 
@@ -231,7 +228,53 @@ FoldSteps::Phase FoldSteps::phase() const {
   return phase;
 }
 
-bool FoldSteps::skip(const BankService& banks, std::uint64_t until, ArrayUse& use) {
+FoldSteps::FoldSteps(const FoldSteps& of, const Passed& passed)
+    : array_(of.array_),
+      scratchpad_(of.scratchpad_),
+      bank_bytes_(of.bank_bytes_),
+      word_bytes_(of.word_bytes_),
+      skew_(of.skew_),
+      first_(passed.rows.matmul),
+      added_(first_ + 1),
+      sums_(array_),
+      skips_(false),
+      rows_(passed.rows),
+      weights_(passed.weights),
+      columns_(passed.columns),
+      filled_(passed.filled),
+      filled_count_(passed.filled_count),
+      since_row_(passed.since_row),
+      at_(passed.begin) {
+  matmuls_[first_ % kMostMatmuls] = passed.matmul;
+}
+
+ArrayUse FoldSteps::passed_over(std::uint64_t from, std::uint64_t to) const {
+  ArrayUse use;
+  const BankService alone(scratchpad_.banks, scratchpad_.ports);
+  for (const Passed& passed : passed_) {
+    if (passed.end <= from || passed.begin >= to) continue;
+    FoldSteps steps(*this, passed);
+    steps.pass_folds((std::max(from, passed.begin) - passed.begin) / passed.interval,
+                     passed.interval);
+    steps.advance(alone, std::min(to, passed.end), false, use);
+  }
+  return use;
+}
+
+void FoldSteps::pass_folds(std::uint64_t count, std::uint64_t interval) {
+  const Matmul& of = matmul(rows_.matmul);
+  at_ += count * interval;
+  for (Place* const place : {&rows_, &weights_, &columns_}) {
+    if (place == &columns_ && !of.command.b_transposed) continue;
+    const std::uint64_t fold = place->column * of.depths + place->depth + count;
+    place->column = fold / of.depths;
+    place->depth = fold % of.depths;
+    place->fold += count;
+  }
+  for (std::size_t i = 0; i < filled_count_; ++i) filled_.at(i) += count * interval;
+}
+
+bool FoldSteps::skip(const BankService& banks, std::uint64_t until) {
   if (rows_.row != 0 || weights_.fold <= rows_.fold || weights_.matmul != rows_.matmul) {
     return false;
   }
@@ -264,23 +307,16 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until, ArrayUse& us
     return false;
   }
   if (furthest >= last) return false;
-  const std::size_t first_bank = std::min(of.a_of_fold.first_bank, of.b_of_fold.first_bank);
-  const std::size_t last_bank = std::max(of.a_of_fold.last_bank, of.b_of_fold.last_bank);
+  const std::size_t first_bank = std::min(of.a_banks.first_bank, of.b_banks.first_bank);
+  const std::size_t last_bank = std::max(of.a_banks.last_bank, of.b_banks.last_bank);
   const std::uint64_t free = std::min(until, banks.next_use(first_bank, last_bank, at_));
   if (free <= at_) return false;
   const std::uint64_t count = std::min((free - at_) / interval, last - furthest);
   if (count == 0) return false;
-  use.add(at_, at_ + count * interval, interval, of.a_of_fold, of.b_of_fold);
+  passed_.push_back({at_, at_ + count * interval, interval, of, rows_, weights_, columns_, filled_,
+                     filled_count_, since_row_});
   keep_folds(count, interval);
-  at_ += count * interval;
-  for (Place* const place : {&rows_, &weights_, &columns_}) {
-    if (place == &columns_ && !of.command.b_transposed) continue;
-    const std::uint64_t fold = place->column * of.depths + place->depth + count;
-    place->column = fold / of.depths;
-    place->depth = fold % of.depths;
-    place->fold += count;
-  }
-  for (std::size_t i = 0; i < filled_count_; ++i) filled_.at(i) += count * interval;
+  pass_folds(count, interval);
   fold_ = rows_.fold;
   fold_at_ = at_;
   return true;
@@ -289,7 +325,7 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until, ArrayUse& us
 void FoldSteps::advance(const BankService& banks, std::uint64_t until, bool stops, ArrayUse& use) {
   while (!over() && at_ < until) {
     if (stops && takes_next() && !open_) return;
-    if (!open_ && skip(banks, until, use)) continue;
+    if (!open_ && skips_ && skip(banks, until)) continue;
     const Run run = open_ ? run_ : next_run();
     if (!run.moves()) {
       // It waits for its start, for the transposer, or for sums to leave.

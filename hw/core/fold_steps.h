@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <optional>
 
@@ -89,6 +90,13 @@ class FoldSteps {
                                          const BankService& banks) const {
     return open_ ? ArrayUse::words_of(bank, run_.step, banks.look(at_, run_.step), from, to) : 0;
   }
+  /// What was read in the cycles [from, to), of which none has been pruned, in folds that advance()
+  /// passed over, which it does not add to `use`.
+  [[nodiscard]] ArrayUse passed_over(std::uint64_t from, std::uint64_t to) const;
+  /// Nobody will ask for cycles before `cycle` any more.
+  void prune_before(std::uint64_t cycle) {
+    while (!passed_.empty() && passed_.front().end <= cycle) passed_.pop_front();
+  }
   /// A bank that the step reads that waits.
   [[nodiscard]] std::optional<std::size_t> bank() const;
 
@@ -103,7 +111,7 @@ class FoldSteps {
     StepWords words;
     std::uint64_t depths = 1, columns = 1;  ///< tiles of k, of columns
     std::uint64_t first_sum = 0, last_sum = 0;
-    ArrayUse::Words a_of_fold, b_of_fold;
+    ArrayUse::Words a_banks, b_banks;
     bool is_plain = false;  ///< its operands are never in each other's way
   };
   /// Where one of the streams of operands is: a matmul, a fold of it, a row of that fold.
@@ -133,6 +141,18 @@ class FoldSteps {
     }
   };
 
+  /// Folds of a matmul that were passed over, and where its operands were before them.
+  struct Passed {
+    std::uint64_t begin = 0, end = 0, interval = 1;
+    Matmul matmul;
+    Place rows, weights, columns;
+    std::array<std::uint64_t, 2> filled{};
+    std::size_t filled_count = 0;
+    std::uint64_t since_row = 0;
+  };
+
+  /// Of an array alone with its banks, which has come to what another one has passed over.
+  FoldSteps(const FoldSteps& of, const Passed& passed);
   [[nodiscard]] const Matmul& matmul(std::size_t number) const {
     return matmuls_[number % kMostMatmuls];
   }
@@ -158,7 +178,8 @@ class FoldSteps {
   [[nodiscard]] std::uint64_t width(const Place& place) const;
   [[nodiscard]] Phase phase() const;
   /// Passes over folds that take as long as the one before, and that nobody hinders.
-  bool skip(const BankService& banks, std::uint64_t until, ArrayUse& use);
+  bool skip(const BankService& banks, std::uint64_t until);
+  void pass_folds(std::uint64_t count, std::uint64_t interval);
 
   Machine::Array array_;
   Machine::Sram scratchpad_;
@@ -167,7 +188,8 @@ class FoldSteps {
   std::array<Matmul, kMostMatmuls> matmuls_;
   std::size_t first_ = 0, added_ = 0;
   SumRuns sums_;
-  bool keeps_sums_ = false;
+  bool keeps_sums_ = false, skips_ = true;
+  std::deque<Passed> passed_;
   Place rows_, weights_, columns_;
   std::array<std::uint64_t, 2>
       filled_{};  ///< cycles from which the weights in the transposer can leave

@@ -36,11 +36,54 @@ void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint
 
 std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t bank,
                                         std::uint64_t from, std::uint64_t to) const {
-  if (from >= to) return 0;
+  return from < to ? left(banks, passed_over(from, to), bank, from, to) : 0;
+}
+
+std::uint64_t OperandStream::read_words(const BankService& banks, const ParameterWords& parameters,
+                                        std::uint64_t word, std::uint64_t from,
+                                        std::uint64_t to) const {
+  if (from >= to || word >= parameters.count()) return word;
+  const ArrayUse passed = passed_over(from, to);
+  const auto left_of = [&](std::size_t bank, std::uint64_t until) {
+    return left(banks, passed, bank, from, until);
+  };
+  while (word < parameters.count() && from < to) {
+    const BankAccess access = parameters.access(word, scratchpad_);
+    // Rows that follow each other in a bank are read as one.
+    std::uint64_t last = word;
+    while (last < parameters.count() && parameters.access(last, scratchpad_).bank == access.bank) {
+      const std::uint64_t run = parameters.run_in_bank(last, scratchpad_);
+      if (run == 0) break;
+      last += run;
+    }
+    if (last == word) {
+      if (left_of(access.bank, from + 1) != 0 && left_of(access.bank + std::size_t{1}, from + 1)) {
+        ++word;
+      }
+      ++from;
+      continue;
+    }
+    const std::uint64_t wanted = last - word, most = left_of(access.bank, to);
+    if (most < wanted) return word + most;
+    // The first cycle with which all of them have been read.
+    std::uint64_t before = from, end = to;
+    while (before + 1 < end) {
+      const std::uint64_t middle = before + (end - before) / 2;
+      (left_of(access.bank, middle) < wanted ? before : end) = middle;
+    }
+    word = last;
+    from = end;
+  }
+  return word;
+}
+
+std::uint64_t OperandStream::left(const BankService& banks, const ArrayUse& passed,
+                                  std::size_t bank, std::uint64_t from, std::uint64_t to) const {
   // The banks serve what is asked for a cycle after the one that is said here.
   const std::uint64_t all = (to - from) * banks.ports();
-  std::uint64_t used =
-      banks.used(bank, from - 1, to - 1) + use_.words(bank, from - 1, to - 1, banks);
+  std::uint64_t used = banks.used(bank, from - 1, to - 1) +
+                       use_.words(bank, from - 1, to - 1, banks) +
+                       passed.words(bank, from - 1, to - 1, banks);
   if (stationary_weights_) used += steps_.open_words(bank, from - 1, to - 1, banks);
   return all - std::min(all, used);
 }

@@ -6,6 +6,7 @@
 
 #include "hw/core/fold_steps.h"
 #include "hw/core/operand_reads.h"
+#include "hw/postop/parameter_words.h"
 
 /// Matmuls that follow each other in one array, as it and the banks of its operands take their
 /// time: hw::FoldSteps of all of them or, output-stationary, hw::OperandReads of one after the
@@ -65,9 +66,19 @@ class OperandStream {
   /// Cycles that the matmul has taken until now, but for those in which nothing moved.
   [[nodiscard]] std::uint64_t moved() const { return at() - begun_ - (held(at()) - held_before_); }
   /// Words that a bank had left in the cycles [from, to), by the matmuls and by what others used of
-  /// the banks, if the stream has advanced to `to`. Of the last kKeptBankCycles.
+  /// the banks, if the stream has advanced to `to`. None of the cycles has been pruned.
   [[nodiscard]] std::uint64_t words_left(const BankService& banks, std::size_t bank,
                                          std::uint64_t from, std::uint64_t to) const;
+  /// The first word of a block of parameters that the banks do not serve before cycle `to`, with
+  /// what is left then, if they are asked for one after the other, `word` from cycle `from` on.
+  [[nodiscard]] std::uint64_t read_words(const BankService& banks, const ParameterWords& parameters,
+                                         std::uint64_t word, std::uint64_t from,
+                                         std::uint64_t to) const;
+  /// Nobody will ask for cycles before `cycle` any more.
+  void prune_before(std::uint64_t cycle) {
+    use_.prune_before(cycle);
+    steps_.prune_before(cycle);
+  }
   /// When it hands sums to the accumulator, of stationary weights: as far as is known if the stream
   /// has advanced to a cycle.
   [[nodiscard]] FoldSteps& steps() noexcept { return steps_; }
@@ -90,6 +101,13 @@ class OperandStream {
   [[nodiscard]] std::uint64_t at() const { return stationary_weights_ ? steps_.at() : reads_.at(); }
   /// Cycles before `now` in which the array has stood still.
   [[nodiscard]] std::uint64_t held(std::uint64_t now) const;
+  /// words_left(), with what was read in the cycle before each of [from, to) in folds that were
+  /// passed over.
+  [[nodiscard]] std::uint64_t left(const BankService& banks, const ArrayUse& passed,
+                                   std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+  [[nodiscard]] ArrayUse passed_over(std::uint64_t from, std::uint64_t to) const {
+    return stationary_weights_ ? steps_.passed_over(from - 1, to - 1) : ArrayUse();
+  }
 
   Machine::Array array_;
   Machine::Sram scratchpad_;

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "hw/dma/fetch_schedule.h"
 #include "hw/program/program_image.h"
 #include "hw/program/record_look.h"
+#include "hw/program/record_store.h"
 
 /// The cycle contract of fetching the chains that commands name: rtl/core/systole_chain_fetch.sv
 /// and the model's reader (tlm/core/program_reader.h) meet it.
@@ -35,15 +35,9 @@ class ChainSchedule {
   void is_used(std::uint32_t chain, std::uint64_t completed);
 
  private:
-  struct Slot {
-    std::optional<std::uint32_t> held;
-    std::uint64_t unused = 0;  ///< cycle with which the commands so far that name it are complete
-  };
-  [[nodiscard]] Slot& slot_of(std::uint32_t chain) { return slots_[chain % slots_.size()]; }
-
   const ProgramHeader header_;
   const std::uint64_t record_bytes_;
-  std::vector<Slot> slots_;
+  RecordStore chains_;
   RecordLook look_;
 };
 

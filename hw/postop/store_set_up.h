@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <utility>
 
-#include "base/round.h"
 #include "hw/number/unit_depths.h"
 #include "hw/postop/microcode.h"
+#include "hw/postop/parameter_words.h"
 #include "hw/postop/postop.h"
 
 namespace systole::hw {
@@ -45,15 +47,27 @@ class StoreSetUp {
     std::uint64_t parameter_words = 0;  ///< of the scratchpad
   };
 
+  /// What the scratchpad serves before cycle `until` will not be known any more when the next
+  /// command starts, which is later. Its `started` does not count, and `readable` is known.
+  /// `read(word, from, to)`: the first word of its parameters that is not read before cycle `to` if
+  /// that is true of `word` in cycle `from`.
+  template <typename Read>
+  void read_ahead(const Command& next, std::uint64_t until, Read read) {
+    const std::uint64_t from = std::max(parameters_begin(next), ahead_until_);
+    if (next.parameter_words == 0 || from >= until) return;
+    ahead_ = read(ahead_, from, until);
+    ahead_until_ = until;
+  }
   /// How many words of its parameters a command has still to read in the cycles after that in which
   /// it starts.
-  /// `left(from, to)`: words that the scratchpad has left in the cycles [from, to).
-  template <typename Left>
-  [[nodiscard]] std::uint64_t late_words(const Command& command, Left left) const {
-    const std::uint64_t begun = parameters_begin(command);
-    if (command.parameter_words == 0 || command.started <= begun) return command.parameter_words;
-    const std::uint64_t ahead = left(begun + 1, command.started + 1);
-    return command.parameter_words - std::min(command.parameter_words, ahead);
+  template <typename Read>
+  [[nodiscard]] std::uint64_t late_words(const Command& command, Read read) {
+    const std::uint64_t from = std::max(parameters_begin(command), ahead_until_);
+    const std::uint64_t words = command.parameter_words;
+    if (words != 0 && command.started >= from) ahead_ = read(ahead_, from, command.started + 1);
+    parameters_next_ = kNever;  // those of the next one come after them
+    ahead_until_ = 0;
+    return words - std::min(words, std::exchange(ahead_, 0));
   }
 
   /// Cycle in which the unit reads the first sums of a command. Its parameters have been read
@@ -73,15 +87,19 @@ class StoreSetUp {
   void end(std::uint64_t free) { free_ = free; }
 
  private:
-  /// The cycle before the first in which they can be read: nothing writes them, the command is the
-  /// next one of the unit, and those of the one before are there.
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+  /// The first cycle in which they can be read: nothing writes them, the command is the next one of
+  /// the unit, and those of the one before are there.
   [[nodiscard]] std::uint64_t parameters_begin(const Command& command) const {
-    return std::max(command.readable, parameters_next_);
+    return parameters_next_ == kNever ? kNever : std::max(command.readable, parameters_next_) + 1;
   }
 
   std::optional<std::uint64_t> chain_;  ///< whose micro-code the unit has
   std::uint64_t free_ = 0;
   std::uint64_t parameters_next_ = 0;  ///< when those of the next command can begin
+  /// Words of the next command that have been read before a cycle.
+  std::uint64_t ahead_ = 0, ahead_until_ = 0;
 };
 
 /// Of a command with rows of `cols` sums through a chain. For each vector of a parameter the
@@ -94,8 +112,7 @@ class StoreSetUp {
           readable,
           chain_key(chain),
           chain.stages.size(),
-          parameter_words(chain) * (cols / lanes * ceil_div(4 * lanes, word_bytes) +
-                                    ceil_div(4 * (cols % lanes), word_bytes))};
+          ParameterWords(0, parameter_words(chain), cols, lanes, word_bytes).count()};
 }
 
 }  // namespace systole::hw

@@ -40,10 +40,9 @@ std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& 
   if (machine.unroller.loops != 0) return std::vector<std::uint64_t>(program.commands.size(), 0);
   const ProgramHeader header = header_of(program);
   RecordStore chains(machine.core.chain_slots), mixes(kMixSlots);
-  const auto bytes_for = [](RecordStore& store, std::uint32_t index, std::uint64_t user,
-                            std::uint64_t bytes) {
+  const auto bytes_for = [](RecordStore& store, std::uint32_t index, std::uint64_t bytes) {
     const bool held = store.holds(index);
-    store.use(index, user);
+    store.use(index);
     return held ? 0 : bytes;
   };
   std::vector<std::uint64_t> bytes(program.commands.size(), kCommandBytes);
@@ -51,10 +50,10 @@ std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& 
     const Command& command = program.commands[i];
     const References to = references_of(command);
     for (std::size_t c = 0; c < to.chain_count; ++c) {
-      bytes[i] += bytes_for(chains, to.chains[c], i, header.chain_bytes);
+      bytes[i] += bytes_for(chains, to.chains[c], header.chain_bytes);
     }
     for (std::size_t m = 0; m < to.mix_count; ++m) {
-      bytes[i] += bytes_for(mixes, to.mixes[m], i, header.mix_bytes);
+      bytes[i] += bytes_for(mixes, to.mixes[m], header.mix_bytes);
     }
     if (to.mask) bytes[i] += kMaskEntryBytes;
     bytes[i] += operand_entries(command, program).count * kOperandTileBytes;

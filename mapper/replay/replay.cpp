@@ -136,6 +136,15 @@ std::uint64_t Replay::ready_of(const ReplayWork& work) const {
   return ready;
 }
 
+bool Replay::knows_readable(const ReplayWork& work) const {
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    if (work.read_after[u] == 0) continue;
+    const auto first = static_cast<std::uint64_t>(__builtin_ctzll(work.read_after[u]));
+    if (work.after_completion[u] - first > queues_[u].ended) return false;
+  }
+  return true;
+}
+
 std::uint64_t Replay::readable_at(const ReplayWork& work) const {
   std::uint64_t readable = work.dispatched;
   for (std::size_t u = 0; u < kQueues; ++u) {
@@ -163,11 +172,7 @@ double Replay::operands_due() const {
   const ReplayWork& work = queue.work(number);
   if (work.operands == 0) return kNever;
   if (runs && number == queue.ended) return static_cast<double>(queue.started);
-  for (std::size_t u = 0; u < kQueues; ++u) {
-    if (work.read_after[u] == 0) continue;
-    const auto first = static_cast<std::uint64_t>(__builtin_ctzll(work.read_after[u]));
-    if (work.after_completion[u] - first > queues_[u].ended) return kNever;
-  }
+  if (!knows_readable(work)) return kNever;
   // The command before has started, and its last results have left if it has operands.
   std::uint64_t due = readable_at(work);
   if (number != 0) due = std::max(due, queue.started + 1);
@@ -321,7 +326,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
     fetch_chunk(program, index);
   }
   if (!issue(command)) return false;
-  if (command.opcode() == hw::Opcode::kHost) return dispatch_host(command, program);
+  if (command.opcode() == hw::Opcode::kHost) return dispatch_host(program, index);
   if (command.opcode() == hw::Opcode::kLoop) return dispatch_loops(program, index);
   const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode()));
   Queue& queue = queues_[unit];
@@ -360,21 +365,28 @@ bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
   return true;
 }
 
-bool Replay::dispatch_host(const hw::Command& command, const hw::Program& program) {
+bool Replay::dispatch_host(const hw::Program& program, std::size_t index) {
   for (const Queue& queue : queues_) {
     if (!queue.is_drained()) return false;
   }
   dispatch_ = std::max(dispatch_, last_end_);
+  const hw::Command& command = program.commands[index];
   ReplayWork work;
   decode_work(command, program, machine_, attention_, work);
   // An interrupt, the command's position read, the interrupt acknowledged, completion written.
   const double handshake_ns = machine_.host.interrupt_ns + 3.0 * machine_.host.mmio_ns;
-  dispatch_ += 1 + work.duration +
-               static_cast<std::uint64_t>(handshake_ns * machine_.core.clock_mhz / 1000.0);
+  const std::uint64_t called = dispatch_ + 1;
+  const std::uint64_t done =
+      called + work.duration +
+      static_cast<std::uint64_t>(handshake_ns * machine_.core.clock_mhz / 1000.0);
+  if (requests_) requests_->reader.complete(commands_, done);
+  ++commands_;
+  dispatch_ = called;
+  // The next command comes out meanwhile.
+  if (requests_ && index + 1 < program.commands.size()) wait_for_command(program, index + 1);
+  dispatch_ = done;
   last_end_ = std::max(last_end_, dispatch_);
   ends_[command.op] = std::max(ends_[command.op], dispatch_);
-  if (requests_) requests_->completed(commands_, dispatch_);
-  ++commands_;
   return true;
 }
 
@@ -462,7 +474,7 @@ void Replay::complete_command(Queue& queue, std::uint64_t number) {
 void Replay::complete_command(Queue& queue, std::uint64_t command, std::uint32_t op,
                               std::uint64_t completed) {
   queue.completing.push_back(completed);
-  if (requests_) requests_->completed(command, completed);
+  if (requests_) requests_->reader.complete(command, completed);
   ends_[op] = std::max(ends_[op], completed);
   last_end_ = std::max(last_end_, completed);
 }

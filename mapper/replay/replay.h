@@ -169,7 +169,7 @@ class Replay {
   };
 
   [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index);
-  [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
+  [[nodiscard]] bool dispatch_host(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool dispatch_loops(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool issue(const hw::Command& command);
   [[nodiscard]] bool wait_for_place(Queue& queue);
@@ -185,6 +185,7 @@ class Replay {
   [[nodiscard]] std::uint64_t ready_of(const ReplayWork& work) const;
   /// Cycle from which a command of the store unit may fetch what it reads of scratchpad and DRAM.
   [[nodiscard]] std::uint64_t readable_at(const ReplayWork& work) const;
+  [[nodiscard]] bool knows_readable(const ReplayWork& work) const;
   void act(std::size_t unit, double horizon);
   /// The command in the unit has read its operands with cycle `released`.
   void release_command(Queue& queue, std::uint64_t released);
@@ -224,6 +225,14 @@ class Replay {
   std::uint64_t advance_reads(std::uint64_t now);
   /// The sums of the oldest matmul have left the array, unless it has stood still meanwhile.
   void leave_array();
+  /// Of the cycles before this one nobody will know any more what the scratchpad had left.
+  void forget_before(std::uint64_t cycle);
+  /// What StoreSetUp wants to know of a command's parameters.
+  [[nodiscard]] auto parameter_reads(const ReplayWork& work) const {
+    return [this, &work](std::uint64_t word, std::uint64_t from, std::uint64_t to) {
+      return reads_.read_words(scratchpad_, work.parameter_words, word, from, to);
+    };
+  }
   void begin_store(Queue& queue);
   void set_up_store(const Queue& queue, std::uint64_t parameters_read);
   void step_store(Queue& queue, double horizon);

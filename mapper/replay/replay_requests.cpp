@@ -37,29 +37,17 @@ void ReplayRequests::Reader::begin(Chunk fetched) {
   has_commands = false;
 }
 
-// While one command runs, any number of those after it may complete.
-void ReplayRequests::Reader::keep_more() {
-  const std::size_t kept = completions.size() / 2;
-  std::vector<std::uint64_t> more(2 * completions.size(), kNotKnown);
-  for (std::uint64_t n = complete - std::min(complete, kept); n < complete + kept; ++n) {
-    more[n % more.size()] = completions[n % completions.size()];
-  }
-  completions = std::move(more);
-}
-
-void ReplayRequests::completed(std::uint64_t command, std::uint64_t cycle) {
-  std::vector<std::uint64_t>& known = reader.completions;
-  while (command - reader.complete >= known.size() / 2) reader.keep_more();
-  const auto at = [&known](std::uint64_t n) -> std::uint64_t& { return known[n % known.size()]; };
-  at(command) = cycle;
-  for (std::uint64_t& n = reader.complete; at(n) != Reader::kNotKnown; ++n) {
-    if (n != 0) at(n) = std::max(at(n), at(n - 1));
-    at(n + known.size() / 2) = Reader::kNotKnown;
-  }
-  if (reader.waits_for >= reader.complete) return;
-  reader.time =
-      std::max(reader.waits_since, static_cast<double>(reader.all_complete(reader.waits_for)));
-  reader.waits_for = Reader::kNotKnown;
+void ReplayRequests::Reader::complete(std::uint64_t command, std::uint64_t cycle) {
+  const auto is_its = [&](const Referred& one) { return one.command == command; };
+  const auto one = std::find_if(in_use.begin(), in_use.end(), is_its);
+  if (one == in_use.end()) return;
+  chains.leave(one->chain, cycle);
+  in_use.erase(one);
+  if (!waits_for) return;
+  const std::optional<std::uint64_t> free = chains.free_from(*waits_for);
+  if (!free) return;
+  time = std::max(waits_since, static_cast<double>(*free));
+  waits_for.reset();
 }
 
 void ReplayRequests::Reader::look_at(std::uint64_t command) {
@@ -115,21 +103,19 @@ void Replay::read_chains(double horizon) {
     const std::uint64_t bytes = reader.header.chain_bytes;
     if (reader.rows.left.left == 0) {
       reader.look_at(one.command);
-      const hw::RecordStore::Slot before = reader.chains.slot_of(one.chain);
-      std::uint64_t room = 0;
-      if (before.held && before.held != one.chain) {
-        room = reader.all_complete(before.last_use);
-        if (room == ReplayRequests::Reader::kNotKnown) {
-          reader.waits_for = before.last_use;
-          reader.waits_since = reader.time;
-          reader.time = kNever;
-          return;
-        }
+      const bool is_held = reader.chains.holds(one.chain);
+      const std::optional<std::uint64_t> free = reader.chains.free_from(one.chain);
+      if (!is_held && !free) {
+        reader.waits_for = one.chain;
+        reader.waits_since = reader.time;
+        reader.time = kNever;
+        return;
       }
-      reader.chains.use(one.chain, one.command);
-      if (before.held == one.chain) continue;
+      reader.chains.use(one.chain);
+      reader.in_use.push_back(one);
+      if (is_held) continue;
       const std::uint64_t address = program_address_ + reader.header.chain(one.chain);
-      reader.rows = {{address, 0, bytes, 0, 1}, reader.look.asks(room), 0};
+      reader.rows = {{address, 0, bytes, 0, 1}, reader.look.asks(*free), 0};
     }
     if (!read_rows(requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
     reader.referred = reader.look.take_chain(reader.arrival, bytes);
@@ -367,8 +353,8 @@ void Replay::step_operand_requests(double horizon) {
                               std::uint64_t arrived) -> std::optional<std::uint64_t> {
     const ReplayRows& left = r.operands.left;
     r.arrivals.arrive(left.address + left.at, bytes, arrived);
-    if (!runs || queue.time < kNever) return std::nullopt;
-    queue.time = std::max(r.store_since, operands_now_);
+    if (!runs || (queue.time < kNever && !r.is_followed)) return std::nullopt;
+    queue.time = std::min(queue.time, std::max(r.store_since, operands_now_));
     horizon = std::min(horizon, queue.time);
     return std::nullopt;
   };

@@ -34,14 +34,8 @@ struct ReplayRequests {
         cut(machine.dma),
         reader{hw::RecordStore(machine.core.chain_slots)} {
     reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
-    std::size_t kept = reader.arrivals.size();
-    for (const std::uint32_t station : hw::station_sizes(machine)) kept += station;
     flows.resize(hw::station_sizes(machine).back());
-    reader.completions.assign(2 * kept, Reader::kNotKnown);
   }
-
-  /// A command is complete with that cycle.
-  void completed(std::uint64_t command, std::uint64_t cycle);
 
   RequestMemory memory;
   RequestPort fetch, load, write, read;
@@ -87,16 +81,10 @@ struct ReplayRequests {
     void begin(Chunk fetched);
     /// Of the commands before this one it is known when they are there.
     void know_until(std::uint64_t command);
-    /// Makes room for completions of more commands.
-    void keep_more();
     /// Looks at the commands up to this one.
     void look_at(std::uint64_t command);
-    /// The cycle with which all commands up to this one are complete, if that is known.
-    [[nodiscard]] std::uint64_t all_complete(std::uint64_t command) const {
-      if (command >= complete) return kNotKnown;
-      const bool kept = complete - command <= completions.size() / 2;
-      return kept ? completions[command % completions.size()] : 0;
-    }
+    /// A command is complete with that cycle.
+    void complete(std::uint64_t command, std::uint64_t cycle);
 
     bool is_active = false, has_commands = false;
     double time = 0;  ///< of its next action
@@ -108,10 +96,10 @@ struct ReplayRequests {
     std::uint64_t referred =
         0;                     ///< when what the first command that is not known refers to is there
     std::uint64_t looked = 0;  ///< commands that have been looked at
-    std::uint64_t complete = 0;  ///< commands of which it is known when they and all before are
-    std::uint64_t waits_for = kNotKnown;     ///< command after which a slot is free
+    std::optional<std::uint32_t> waits_for;  ///< chain whose slot is not free
     double waits_since = 0;                  ///< cycle
-    std::vector<std::uint64_t> completions;  ///< by command: of it; below `complete`, of all so far
+    std::vector<Referred> in_use;            ///< by commands of which it is not known when they
+                                             ///< are complete
     hw::RecordLook look;
     std::size_t next = 0;         ///< of chunk.referred
     std::uint64_t known = 0;      ///< commands
@@ -141,6 +129,7 @@ struct ReplayRequests {
   std::uint64_t block_begin = 0;   ///< its first row
   std::uint64_t block_end = 0;     ///< the cycle after that in which its last row left the chain
   double store_since = 0;          ///< cycle from which it waits to know of its operands
+  bool is_followed = false;        ///< it waits for a slot, and its sums have not been read
   // Of the operands that were asked for last: of the store in progress, or of the next one.
   bool asks_for_operands = false;  ///< now
   unsigned operand = 0;            ///< whose rows are asked for

@@ -15,6 +15,7 @@ void Replay::begin_store_requests(Queue& queue, std::uint64_t late_words) {
   r.is_moving = r.is_set_up = false;
   r.words = r.columns_left = r.block_begin = 0;
   r.late_words = late_words;
+  r.next_word = queue.started;
   sums_.keep_from(queue.started);
   advance_sums(queue.started);
   queue.time = static_cast<double>(queue.started);
@@ -24,15 +25,16 @@ void Replay::begin_store_requests(Queue& queue, std::uint64_t late_words) {
 bool Replay::read_parameters(Queue& queue, double horizon) {
   ReplayRequests& r = *requests_;
   const ReplayWork& work = queue.work(queue.ended);
-  std::uint64_t asked = queue.started;
-  if (r.late_words != 0) {
-    const std::uint64_t words = work.set_up.parameter_words, end = work.parameters.end;
-    const std::uint64_t at =
-        work.parameters.begin + (end - work.parameters.begin) * (words - r.late_words) / words;
-    if (!serve_known(at, end - at, r.late_words, asked, queue.time, horizon)) return false;
-    asked = r.next_word;
+  while (r.late_words != 0) {
+    const hw::ParameterWords& parameters = work.parameter_words;
+    const std::uint64_t word = parameters.count() - r.late_words;
+    const std::uint64_t at = parameters.address(word), run = parameters.run(word);
+    const std::uint64_t bytes =
+        std::min(run * parameters.bytes(), bank_bytes_ * machine_.scratchpad.banks - at);
+    if (!serve_known(at, bytes, run, r.next_word, queue.time, horizon)) return false;
+    r.late_words -= run;
   }
-  set_up_store(queue, asked + 1);
+  set_up_store(queue, r.next_word + 1);
   const bool moves = work.opcode == hw::Opcode::kMove;
   const hw::RowWrite to =
       moves ? hw::RowWrite{work.local.begin, work.local_pitch, work.m, work.local_bytes}
@@ -90,7 +92,11 @@ bool Replay::write_row(const ReplayWork& work, double& now, double horizon) {
       if (learn(work)) return false;
       if (r.rows.waits_for_sums()) await_sums(now);
       const bool is_first = !r.rows.waits_for_sums() || issue <= now;
-      if (is_first) now = issue;
+      if (is_first) {
+        r.is_followed = sums_.serves() && work.operands != 0 && !r.rows.sums_read();
+        r.store_since = now;
+        now = issue;
+      }
       if (now >= horizon || !is_first) return false;
     }
     const std::uint64_t done = r.memory.serve(true, address, length, cycle);
@@ -201,6 +207,7 @@ void Replay::step_store_requests(Queue& queue, double horizon) {
   ReplayRequests& r = *requests_;
   const bool moves = work.opcode == hw::Opcode::kMove;
   double& now = queue.time;
+  r.is_followed = false;
   advance_sums(r.rows.waits_for_sums() ? static_cast<std::uint64_t>(now) : sums_known_);
   for (;;) {
     if (!r.is_set_up) {

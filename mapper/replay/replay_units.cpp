@@ -185,8 +185,7 @@ void Replay::end_matmul(Queue& queue) {
     queue.time = static_cast<double>(end);
     return;
   }
-  const std::uint64_t kept = queue.started - std::min(queue.started, hw::kKeptBankCycles);
-  scratchpad_.prune_before(std::min(kept, reads_.oldest_sums()));
+  forget_before(queue.started - std::min(queue.started, hw::kKeptBankCycles));
   Leaving& last = queue.leaving.emplace_back();
   last.ended = reads_.end(now);
   last.left = reads_.leaves(last.ended, now);
@@ -211,6 +210,22 @@ void Replay::leave_array() {
   put_off_starts();
 }
 
+// As LocalMemory::forget_before() of tlm/core/.
+void Replay::forget_before(std::uint64_t cycle) {
+  const Queue& queue = queues_[kStore];
+  const std::uint64_t number = queue.ended + (queue.phase == Phase::kIdle ? 0 : 1);
+  if (number < queue.dispatched && knows_readable(queue.work(number))) {
+    const ReplayWork& next = queue.work(number);
+    hw::StoreSetUp::Command command = next.set_up;
+    command.dispatched = next.dispatched;
+    command.readable = readable_at(next);
+    set_up_.read_ahead(command, cycle, parameter_reads(next));
+  }
+  const std::uint64_t asked = cycle - std::min<std::uint64_t>(cycle, 1);
+  reads_.prune_before(asked);
+  scratchpad_.prune_before(std::min(asked, reads_.oldest_sums()));
+}
+
 void Replay::begin_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto started = static_cast<double>(queue.started);
@@ -218,11 +233,8 @@ void Replay::begin_store(Queue& queue) {
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
   work.set_up.readable = readable_at(work);
-  const auto left = [&](std::uint64_t from, std::uint64_t to) {
-    (void)advance_reads(queue.started);
-    return reads_.words_left(scratchpad_, parameters.begin / bank_bytes_, from, to);
-  };
-  const std::uint64_t late = set_up_.late_words(work.set_up, left);
+  (void)advance_reads(queue.started);
+  const std::uint64_t late = set_up_.late_words(work.set_up, parameter_reads(work));
   written_ = store_now_ = started;
   row_ = 0;
   columns_.left = 0;

@@ -194,8 +194,9 @@ class Decode {
     work_.element = work_.transposed ? written.bytes / result.m : 0;
     const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
     const std::uint32_t at = result.chain.parameters;
-    work_.set_up =
-        hw::set_up_command(chain, result.n, lanes, hw::scratchpad_word_bytes(machine_), 0, 0, 0);
+    const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
+    work_.set_up = hw::set_up_command(chain, result.n, lanes, word, 0, 0, 0);
+    work_.parameter_words = {at, hw::parameter_words(chain), result.n, lanes, word};
     work_.parameters = {at, at + parameters, work_.set_up.parameter_words, 0, 0};
   }
 

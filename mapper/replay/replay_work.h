@@ -77,6 +77,7 @@ struct ReplayWork {
   std::uint64_t operand_block = 0;  ///< rows of them that are asked for at a time
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
   ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
+  hw::ParameterWords parameter_words;
   hw::StoreSetUp::Command set_up;
   hw::ResultCycles result;  ///< of its chain, with what comes before and after it
   std::uint64_t bits = 8;   ///< of a result

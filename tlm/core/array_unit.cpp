@@ -357,8 +357,7 @@ std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   events().scratchpad_bytes =
       memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
   show_reads(matmul, reads, started);
-  const std::uint64_t kept = started - std::min(started, hw::kKeptBankCycles);
-  memory_.scratchpad.prune_before(std::min(kept, memory_.array.oldest_sums()));
+  memory_.forget_before(started - std::min(started, hw::kKeptBankCycles));
   folds_ += cycles.folds;
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
   if (matmul.b_int4) events().int4_macs = events().macs;

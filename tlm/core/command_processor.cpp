@@ -23,9 +23,7 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
       machine_(machine),
       stations_(hw::station_sizes(machine)),
       clock_(machine.core.clock_mhz),
-      reader_(
-          "reader", machine, *fetch,
-          [this] { return scoreboard_.empty() ? next_ : scoreboard_.oldest().index; }, slot_free_),
+      reader_("reader", machine, *fetch),
       scoreboard_(reader_.program()),
       account_("cycles", {{"fetch",
                            "the next command, or a chain or operand address that it needs, has not "
@@ -49,7 +47,6 @@ std::uint64_t CommandProcessor::cycle() const {
 }
 
 void CommandProcessor::start(std::uint64_t address) {
-  next_ = 0;
   reader_.start(address);
   running_ = true;
   started_.notify(sc_core::SC_ZERO_TIME);
@@ -64,19 +61,18 @@ void CommandProcessor::run() {
       steps_ = {};
       steps_.begun = cycle();
       state_ = kWaitFetch;
-      const ProgramReader::Fetched fetched = reader_.next();
+      const ProgramReader::Fetched fetched = after_host_ ? *after_host_ : reader_.next();
+      after_host_.reset();
       clock_.wait_until(fetched.arrival);
       steps_.fetched = steps_.fenced = steps_.issued = steps_.room = cycle();
       state_ = kDispatch;
       account_.stall_until(cycle(), kFetchWait);
-      next_ = fetched.index;
       if (fetched.command.opcode() == hw::Opcode::kEnd) break;
       if (fetched.command.opcode() == hw::Opcode::kHost) {
         call_host(fetched.command, fetched.index);
       } else {
         dispatch(fetched.command, fetched.index);
       }
-      next_ = fetched.index + std::uint64_t{1};
     }
     // As gates know of what they cannot run.
     if (!fault().empty()) clock_.wait_until(cycle() + 1);
@@ -111,7 +107,15 @@ void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index
   const std::uint64_t started = cycle();
   host_call_ = index + std::uint64_t{1};
   host_called_.notify();
-  wait(host_done_);
+  // The next command comes out meanwhile.
+  while (host_call_ != 0) {
+    if (!after_host_ && reader_.has_next()) after_host_ = reader_.next();
+    if (after_host_) {
+      wait(host_done_);
+    } else {
+      wait(host_done_ | reader_.arrived());
+    }
+  }
   complete_at(*entry, started, cycle(), cycle());
   while (!scoreboard_.empty()) wait(slot_free_);
   account_.stall_until(cycle(), kHostOperator);
@@ -236,6 +240,7 @@ void CommandProcessor::retire() {
     retirements_.erase(retirements_.begin());
     CommandTrace done = entry->trace;
     done.operands_read = entry->operands_read == 0 ? done.completed : entry->operands_read;
+    reader_.complete(entry->command);
     wake(scoreboard_.complete(entry, cycle()));
     const auto slot = static_cast<std::size_t>(done.unit);
     occupancy_[slot] = scoreboard_.in_flight(done.unit);

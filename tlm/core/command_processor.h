@@ -148,8 +148,8 @@ class CommandProcessor : public sc_core::sc_module {
   std::array<std::uint32_t, kLoopsInFlight> waiting_{};  ///< its commands that no unit took yet
   sc_core::sc_event taken_;
   bool running_ = false;
+  std::optional<ProgramReader::Fetched> after_host_;  ///< came out while the host was called
   std::uint64_t host_call_ = 0;
-  std::uint64_t next_ = 0;  ///< position of the command to dispatch
   std::uint64_t start_cycle_ = 0, finish_cycle_ = 0;
   DispatchSteps steps_;             ///< of the command to dispatch
   std::uint32_t last_retired_ = 0;  ///< position of the command that was completed last

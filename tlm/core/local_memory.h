@@ -72,7 +72,16 @@ struct LocalMemory {
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
   hw::OperandStream array;                ///< what it reads of the scratchpad
   std::function<void()> advance_array;    ///< as far as others' uses of the scratchpad are known
-  hw::SumTraffic sums;                    ///< who uses the accumulator when
+  /// Of the cycles before this one nobody will know any more what the scratchpad had left.
+  std::function<void(std::uint64_t until)> read_ahead;
+  void forget_before(std::uint64_t cycle) {
+    if (read_ahead) read_ahead(cycle);
+    // Parameters are read a cycle after the one for which the banks are asked.
+    const std::uint64_t asked = cycle - std::min<std::uint64_t>(cycle, 1);
+    array.prune_before(asked);
+    scratchpad.prune_before(std::min(asked, array.oldest_sums()));
+  }
+  hw::SumTraffic sums;  ///< who uses the accumulator when
   /// Others' uses of the scratchpad before cycle `now` are known.
   void advance_sums(std::uint64_t now) {
     if (!sums.serves()) return;

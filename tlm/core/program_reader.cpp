@@ -29,15 +29,12 @@ std::uint64_t hash_of(const std::uint8_t* bytes, std::size_t count) {
 }  // namespace
 
 ProgramReader::ProgramReader(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                             DmaPort& port, std::function<std::uint64_t()> oldest,
-                             const sc_core::sc_event& completed)
+                             DmaPort& port)
     : sc_module(name),
       machine_(machine),
       host_sends_(machine.unroller.loops != 0),
       clock_(machine.core.clock_mhz),
       port_(port),
-      oldest_(std::move(oldest)),
-      completed_(completed),
       chains_(machine.core.chain_slots),
       mixes_(hw::kMixSlots) {
   SC_HAS_PROCESS(ProgramReader);
@@ -64,6 +61,15 @@ ProgramReader::Fetched ProgramReader::next() {
     taken_.notify();
   }
   return fetched;
+}
+
+void ProgramReader::complete(const hw::Command& command) {
+  const hw::References to = hw::references_of(command);
+  if (to.chain_count + to.mix_count == 0) return;
+  const std::uint64_t now = clock_.cycle_from(sc_core::sc_time_stamp());
+  for (std::size_t i = 0; i < to.chain_count; ++i) chains_.leave(to.chains[i], now);
+  for (std::size_t i = 0; i < to.mix_count; ++i) mixes_.leave(to.mixes[i], now);
+  completed_.notify();
 }
 
 void ProgramReader::run() {
@@ -159,7 +165,7 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
   for (std::uint32_t i = 0; i < count; ++i) {
     const hw::Command& command = decoded_[i];
     if (!host_sends_) look_.next(arrival);
-    const std::uint64_t referred = read_referred(command, first + i);
+    const std::uint64_t referred = read_referred(command);
     hw::CommandCheck::check_end(command, first + i, header_.commands);
     if (chunk.generation != generation_) check(command, first + i);
     queue_.push_back({command, first + i, std::max(arrival, referred)});
@@ -182,14 +188,14 @@ void ProgramReader::check(const hw::Command& command, std::uint32_t index) {
   check_->run(command, index);
 }
 
-std::uint64_t ProgramReader::read_referred(const hw::Command& command, std::uint32_t index) {
+std::uint64_t ProgramReader::read_referred(const hw::Command& command) {
   const hw::References to = hw::references_of(command);
   std::uint64_t ready = 0;
   for (std::size_t i = 0; i < to.chain_count; ++i) {
-    ready = std::max(ready, hold_chain(to.chains[i], index));
+    ready = std::max(ready, hold_chain(to.chains[i]));
   }
   for (std::size_t i = 0; i < to.mix_count; ++i) {
-    ready = std::max(ready, hold_mix(to.mixes[i], index));
+    ready = std::max(ready, hold_mix(to.mixes[i]));
   }
   // The core knows how many operands there are when it has the chain.
   ready = std::max(ready, read_operands(command));
@@ -250,13 +256,14 @@ std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
   return ready;
 }
 
-std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, std::uint64_t user,
-                                  const Table& table) {
-  const hw::RecordStore::Slot before = store.slot_of(index);
-  store.use(index, user);
-  if (before.held == index) return 0;
+std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, const Table& table) {
+  if (store.holds(index)) {
+    store.use(index);
+    return 0;
+  }
   clock_.wait_until(look_.at());
-  while (before.held && before.last_use >= oldest_()) wait(completed_);
+  while (!store.free_from(index)) wait(completed_);
+  store.use(index);
   std::vector<std::uint8_t> bytes;
   const std::uint64_t arrival = read(table.offset, table.stride, bytes,
                                      look_.asks(clock_.cycle_from(sc_core::sc_time_stamp())));
@@ -269,12 +276,12 @@ std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, s
   return host_sends_ ? arrival : look_.take_chain(arrival, table.stride);
 }
 
-std::uint64_t ProgramReader::hold_chain(std::uint32_t index, std::uint64_t user) {
+std::uint64_t ProgramReader::hold_chain(std::uint32_t index) {
   if (index >= header_.chains) {
     throw hw::InputError("chain " + std::to_string(index) + " of " +
                          std::to_string(header_.chains));
   }
-  return hold(chains_, index, user,
+  return hold(chains_, index,
               {header_.chain(index), header_.chain_bytes, chain_bytes_[index],
                [&](const std::vector<std::uint8_t>& bytes) {
                  hw::Chain chain = hw::decode_chain(bytes.data(), bytes.size());
@@ -283,11 +290,11 @@ std::uint64_t ProgramReader::hold_chain(std::uint32_t index, std::uint64_t user)
                }});
 }
 
-std::uint64_t ProgramReader::hold_mix(std::uint32_t index, std::uint64_t user) {
+std::uint64_t ProgramReader::hold_mix(std::uint32_t index) {
   if (index >= header_.mixes) {
     throw hw::InputError("mix " + std::to_string(index) + " of " + std::to_string(header_.mixes));
   }
-  return hold(mixes_, index, user,
+  return hold(mixes_, index,
               {header_.mix(index), header_.mix_bytes, mix_bytes_[index],
                [&](const std::vector<std::uint8_t>& bytes) {
                  hw::HeadMix mix = hw::decode_mix(bytes.data(), bytes.size());

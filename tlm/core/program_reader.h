@@ -39,10 +39,8 @@ class ProgramReader : public sc_core::sc_module {
     std::uint64_t arrival = 0;  ///< cycle at which the core has it and all that it refers to
   };
 
-  /// `oldest`: position of the oldest command that has not completed; `completed` is notified when
-  /// that changes. `port` is used by this module alone.
-  ProgramReader(const sc_core::sc_module_name& name, const hw::Machine& machine, DmaPort& port,
-                std::function<std::uint64_t()> oldest, const sc_core::sc_event& completed);
+  /// `port` is used by this module alone.
+  ProgramReader(const sc_core::sc_module_name& name, const hw::Machine& machine, DmaPort& port);
 
   /// Reads the program whose header is at `address`, from now on. Nothing must be left of the one
   /// before.
@@ -50,6 +48,13 @@ class ProgramReader : public sc_core::sc_module {
   /// Waits for the next command, not for its arrival; after `end` there is none. A program that is
   /// none, or a command that the machine cannot execute, reads as `end`: see fault().
   [[nodiscard]] Fetched next();
+  /// Whether next() does not wait.
+  [[nodiscard]] bool has_next() const noexcept { return !queue_.empty(); }
+  /// Notified when there is a next one.
+  [[nodiscard]] const sc_core::sc_event& arrived() const noexcept { return arrived_; }
+
+  /// A command is complete now: what it refers to may be replaced, unless others need it.
+  void complete(const hw::Command& command);
 
   /// Actions of the queue, which outlives the run, refer to chains and mixes.
   void share_values(ValueQueue& values) noexcept { values_ = &values; }
@@ -86,11 +91,11 @@ class ProgramReader : public sc_core::sc_module {
   void check(const hw::Command& command, std::uint32_t index);
   /// Reads what a command refers to, unless it is held; returns the cycle from which the command
   /// can be dispatched.
-  std::uint64_t read_referred(const hw::Command& command, std::uint32_t index);
+  std::uint64_t read_referred(const hw::Command& command);
   std::uint64_t read_operands(const hw::Command& command);
   std::uint64_t read_mask(std::uint32_t index);
-  std::uint64_t hold_chain(std::uint32_t index, std::uint64_t user);
-  std::uint64_t hold_mix(std::uint32_t index, std::uint64_t user);
+  std::uint64_t hold_chain(std::uint32_t index);
+  std::uint64_t hold_mix(std::uint32_t index);
 
   /// Where a record is, the bytes that were decoded last, and how to decode others.
   struct Table {
@@ -99,8 +104,7 @@ class ProgramReader : public sc_core::sc_module {
     std::vector<std::uint8_t>& held;
     std::function<void(const std::vector<std::uint8_t>& bytes)> take;
   };
-  std::uint64_t hold(hw::RecordStore& store, std::uint32_t index, std::uint64_t user,
-                     const Table& table);
+  std::uint64_t hold(hw::RecordStore& store, std::uint32_t index, const Table& table);
   /// Reads an entry, or entries, of a table for the command that is looked at.
   std::uint64_t read_entries(std::uint64_t offset, std::size_t bytes,
                              std::vector<std::uint8_t>& into);
@@ -109,8 +113,6 @@ class ProgramReader : public sc_core::sc_module {
   const bool host_sends_;  ///< the commands, and what they refer to
   const Clock clock_;
   DmaPort& port_;
-  const std::function<std::uint64_t()> oldest_;
-  const sc_core::sc_event& completed_;
   std::uint64_t address_ = 0;
   hw::ProgramHeader header_;
   hw::Program program_;
@@ -126,7 +128,7 @@ class ProgramReader : public sc_core::sc_module {
   std::uint32_t begun_ = 0;  ///< chunks whose first command was taken
   std::string fault_;
   ValueQueue* values_ = nullptr;
-  sc_core::sc_event started_, arrived_, taken_;
+  sc_core::sc_event started_, arrived_, taken_, completed_;
 };
 
 }  // namespace systole::tlm_model

@@ -77,8 +77,6 @@ class Scoreboard {
   const std::vector<Entry*>& complete(Entry* entry, std::uint64_t cycle);
 
   [[nodiscard]] bool empty() const noexcept { return flight_.empty(); }
-  /// The oldest command in flight; there must be one.
-  [[nodiscard]] const Entry& oldest() const { return *flight_.front(); }
   [[nodiscard]] unsigned in_flight(hw::Unit unit) const noexcept {
     return per_unit_[static_cast<std::size_t>(unit)];
   }

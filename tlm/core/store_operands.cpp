@@ -121,16 +121,19 @@ void StoreUnit::follow(Flow& flow) {
   followed_ = nullptr;
   if (flow.released || !memory_.sums.serves()) return;
   flow.rows.go_on(queue_, input_times(flow));
-  if (!flow.rows.waits_for_sums()) return;
+  if (flow.rows.waits_for_sums() && memory_.sums.known() < cycle()) {
+    memory_.sums.keep_from(flow.rows.reached());
+    memory_.advance_sums(cycle());
+    flow.rows.go_on(queue_, input_times(flow));
+  }
   followed_ = &flow;
+  if (!flow.rows.waits_for_sums()) return follow_.cancel();
   follow_.notify(from_ps(ps(sums_known_at(flow))) - sc_core::sc_time_stamp());
 }
 
-void StoreUnit::follow_sums() {
+void StoreUnit::follow_inputs() {
   if (followed_ == nullptr) return;
   Flow& flow = *followed_;
-  memory_.sums.keep_from(flow.rows.reached());
-  memory_.advance_sums(cycle());
   follow(flow);
   learn(flow);
   if (flow.released) followed_ = nullptr;

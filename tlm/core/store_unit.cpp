@@ -41,10 +41,11 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       loads_known_(hw::loads_known_cycles(machine)),
       machine_units_(machine.postop),
       has_encoder_(machine.attention.encoder_lines != 0) {
+  memory_.read_ahead = [this](std::uint64_t until) { read_ahead(until); };
   SC_HAS_PROCESS(StoreUnit);
   SC_THREAD(fetch_ahead);
-  SC_METHOD(follow_sums);
-  sensitive << follow_;
+  SC_METHOD(follow_inputs);
+  sensitive << follow_ << operands_arrive_;
   dont_initialize();
 }
 
@@ -92,29 +93,46 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
   return flow;
 }
 
+hw::StoreSetUp::Command StoreUnit::set_up_of(const Entry& entry, const hw::Chain& chain) const {
+  const auto& result = *entry.command.as<hw::cmd::Result>();
+  return hw::set_up_command(chain, result.n, lanes_, memory_.scratchpad.word_bytes(),
+                            entry.dispatched, cycle(), entry.readable);
+}
+
+hw::ParameterWords StoreUnit::parameters_of(const hw::cmd::Result& result,
+                                            const hw::Chain& chain) const {
+  return {result.chain.parameters, hw::parameter_words(chain), result.n, lanes_,
+          memory_.scratchpad.word_bytes()};
+}
+
+void StoreUnit::read_ahead(std::uint64_t until) {
+  const Entry* const next = upcoming();
+  if (next == nullptr || !next->is_readable()) return;
+  const hw::Chain& chain = chain_of(*next);
+  set_up_.read_ahead(set_up_of(*next, chain), until,
+                     reads_of(parameters_of(*next->command.as<hw::cmd::Result>(), chain)));
+}
+
 std::uint64_t StoreUnit::set_up_cycles(const Entry& entry, const hw::Chain& chain) {
   BankedSram& scratchpad = memory_.scratchpad;
   const auto& result = *entry.command.as<hw::cmd::Result>();
-  const hw::StoreSetUp::Command command = hw::set_up_command(
-      chain, result.n, lanes_, scratchpad.word_bytes(), entry.dispatched, cycle(), entry.readable);
+  const hw::StoreSetUp::Command command = set_up_of(entry, chain);
   events().scratchpad_bytes += scratchpad.count(command.parameter_words * scratchpad.word_bytes());
   const std::uint64_t begin = result.chain.parameters;
   const std::uint64_t end = begin + std::uint64_t{4} * hw::parameter_words(chain) * result.n;
-  const auto left = [&](std::uint64_t from, std::uint64_t to) {
-    memory_.advance_array();
-    return memory_.array.words_left(scratchpad.service(), begin / scratchpad.bank_bytes(), from,
-                                    to);
-  };
+  const hw::ParameterWords parameters = parameters_of(result, chain);
   const std::uint64_t started = command.started, words = command.parameter_words;
-  const std::uint64_t late = set_up_.late_words(command, left), ahead = words - late;
+  const std::uint64_t late = set_up_.late_words(command, reads_of(parameters));
+  const std::uint64_t ahead = words - late;
   scratchpad.show(BankedSram::Client::kStore, {{begin, end, ahead}},
                   started - std::min(started, ahead), started);
   // Like what moves write (hw::kBankWriteCycles) they are read a cycle after the one that is asked
   // for.
   std::uint64_t asked = started;
-  if (late != 0) {
-    const std::uint64_t at = begin + (end - begin) * ahead / words;
-    asked = serve_words(at, end - at, late, started);
+  for (std::uint64_t word = ahead; word < words; word += parameters.run(word)) {
+    const std::uint64_t at = parameters.address(word), run = parameters.run(word);
+    const std::uint64_t bytes = std::min(run * parameters.bytes(), scratchpad.size() - at);
+    asked = serve_words(at, bytes, run, asked);
   }
   return set_up_.begin(command, asked + 1) - started;
 }

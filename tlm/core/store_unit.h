@@ -95,6 +95,18 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] Flow begin(const Entry& entry, const hw::Chain& chain);
   /// Until the first sums of a command are read, from its start on: micro-code and parameters.
   std::uint64_t set_up_cycles(const Entry& entry, const hw::Chain& chain);
+  [[nodiscard]] hw::StoreSetUp::Command set_up_of(const Entry& entry, const hw::Chain& chain) const;
+  [[nodiscard]] hw::ParameterWords parameters_of(const hw::cmd::Result& result,
+                                                 const hw::Chain& chain) const;
+  /// What StoreSetUp wants to know of them.
+  [[nodiscard]] auto reads_of(const hw::ParameterWords& parameters) const {
+    return [this, parameters](std::uint64_t word, std::uint64_t from, std::uint64_t to) {
+      memory_.advance_array();
+      return memory_.array.read_words(memory_.scratchpad.service(), parameters, word, from, to);
+    };
+  }
+  /// Reads parameters of the next command with what the scratchpad had left before a cycle.
+  void read_ahead(std::uint64_t until);
   std::optional<std::uint64_t> execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
@@ -131,8 +143,8 @@ class StoreUnit final : public ExecutionUnit {
   void await_inputs(const Flow& flow, std::uint64_t known);
   void await_sums(const Flow& flow);
   /// A process: sums of a store are read while its requests wait for their slots.
-  void follow_sums();
-  /// It does so for this one, if it waits for sums.
+  void follow_inputs();
+  /// It does so for this one, as more is known of its operands and of who uses the accumulator.
   void follow(Flow& flow);
   /// Cycle in which more is known of who uses the accumulator.
   [[nodiscard]] std::uint64_t sums_known_at(const Flow& flow) const;
@@ -210,7 +222,7 @@ class StoreUnit final : public ExecutionUnit {
   bool uses_operands_ = false;                ///< it has some, and not all of its rows have left
   std::uint64_t started_ = 0;                 ///< cycle in which the last command has
   sc_core::sc_event operands_arrive_, operands_go_, started_or_ended_;
-  Flow* followed_ = nullptr;  ///< of the store in progress, if its sums are waited for
+  Flow* followed_ = nullptr;  ///< of the store in progress, until its sums have been read
   sc_core::sc_event follow_;
   std::vector<std::uint8_t> result_;   ///< rows of the current store
   std::vector<std::uint8_t> chained_;  ///< rows between the chain and what comes after it

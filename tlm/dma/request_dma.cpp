@@ -101,6 +101,7 @@ DmaPort::Written RequestDma::write_row(std::uint64_t address, const std::uint8_t
     if (written.bytes == bytes) break;
     length = cut_.length(address, written.bytes, bytes);
     ready = pace.next(address + written.bytes, length);
+    transfer.alone_until = 0;  // it may have others look at what it has learnt
   }
   written.done = end(transfer);
   return written;

@@ -37,21 +37,75 @@ class SeenSums {
   std::uint64_t asked_ = 0, announced_ = 0;
 };
 
+/// Parameters anywhere, that are read with what is left.
+class SeenParameters {
+ public:
+  explicit SeenParameters(const Machine& machine) : machine_(machine) {}
+
+  void look(std::uint64_t now, const OperandStream& stream, const BankService& banks,
+            std::mt19937_64& random) {
+    if (now == 0 || random() % 3 != 0) return;
+    Read read;
+    const std::uint64_t bytes = std::uint64_t{machine_.scratchpad.kib} * 1024;
+    const std::uint64_t rows = 1 + random() % 4, cols = 1 + random() % 20;
+    // Half of them where a bank begins.
+    const std::uint64_t bank = random() % machine_.scratchpad.banks;
+    const std::uint64_t near = bank * machine_.scratchpad.bank_bytes() + 4 * (random() % 40);
+    const std::uint64_t at =
+        random() % 2 == 0 ? near - std::min<std::uint64_t>(near, 80) : 4 * (random() % (bytes / 4));
+    const std::uint64_t most = bytes - 4 * rows * cols;
+    read.words = {std::min(at, most), rows, cols, 4U << random() % 2,
+                  scratchpad_word_bytes(machine_)};
+    read.to = now + 1 - std::min<std::uint64_t>(now, random() % 3);
+    read.from = read.to -
+                std::min<std::uint64_t>(read.to - 1, random() % (random() % 2 == 0 ? 3'000 : 300));
+    read.served = stream.read_words(banks, read.words, 0, read.from, read.to);
+    reads_.push_back(read);
+  }
+
+  /// How many of the reads are not those of the banks, cycle by cycle.
+  [[nodiscard]] std::size_t wrong(const BankService& gates) const {
+    std::size_t wrong = 0;
+    for (const Read& read : reads_) {
+      std::uint64_t word = 0;
+      for (std::uint64_t c = read.from; c < read.to && word < read.words.count(); ++c) {
+        word += gates.is_free(c, read.words.access(word, machine_.scratchpad)) ? 1 : 0;
+      }
+      wrong += word != read.served ? 1 : 0;
+    }
+    return wrong;
+  }
+  [[nodiscard]] std::size_t reads() const { return reads_.size(); }
+
+ private:
+  struct Read {
+    ParameterWords words;
+    std::uint64_t from = 0, to = 0, served = 0;
+  };
+  const Machine machine_;
+  std::vector<Read> reads_;
+};
+
 // Against gates that go on with the next one's weights while the last fold streams.
 TEST(OperandStream, IsThatOfTheGates) {
   std::mt19937_64 random(15);
   std::uint64_t conflicts = 0;
-  std::size_t hidden = 0, late = 0, in_between = 0;
+  std::size_t hidden = 0, late = 0, in_between = 0, reads = 0;
   constexpr std::size_t kMatmuls = 5;
   for (int i = 0; i < 6'000; ++i) {
     const ReadsCase test = random_case(random, kMatmuls);
     const std::vector<std::uint64_t> ready = random_starts(random, kMatmuls);
     SeenSums seen;
+    SeenParameters parameters(test.machine);
     ModelArray model(test, ready, [&](std::uint64_t now, OperandStream& stream, const auto& banks) {
       seen.look(now, stream, banks);
+      parameters.look(now, stream, banks, random);
     });
     const std::vector<FoldTimes> times = model.run();
-    const FoldSchedule expected = gates_from(test, ready);
+    BankService banks(1);
+    const FoldSchedule expected = gates_from(test, ready, banks);
+    ASSERT_EQ(parameters.wrong(banks), 0U) << i;
+    reads += parameters.reads();
     for (std::size_t c = 0; c < kMatmuls; ++c) {
       ASSERT_EQ(times[c].released + 1, expected.times[c].released) << i << " command " << c;
       ASSERT_EQ(times[c].completed, expected.times[c].completed) << i << " command " << c;
@@ -72,6 +126,7 @@ TEST(OperandStream, IsThatOfTheGates) {
   EXPECT_GT(hidden, 2'000U) << "first weights came in beside the matmul before";
   EXPECT_GT(in_between, 1'000U) << "some of them did";
   EXPECT_GT(late, 3'000U);
+  EXPECT_GT(reads, 40'000U);
 }
 
 // The cycles of hw/array/array.h, whatever of a product is read twice a step. Where it is all that

@@ -14,7 +14,9 @@
 namespace systole::hw {
 namespace {
 
-std::uint64_t all_left(std::uint64_t from, std::uint64_t to) { return to - from; }
+std::uint64_t all_left(std::uint64_t word, std::uint64_t from, std::uint64_t to) {
+  return word + to - from;
+}
 
 Chain random_chain_of(test::Random& random) {
   Chain chain;
@@ -59,7 +61,14 @@ TEST(StoreSetUp, IsTheContractOfTheGates) {
       StoreSetUp::Command command = set_up_command(chain, move.n, kLanes, kLanes, move.dispatched,
                                                    std::max(move.started, free), move.readable);
       command.chain = move.chain;
+      // What it says does not depend on when it is asked.
+      for (std::uint64_t until = 0; random() % 3 != 0 && until <= command.started;
+           until += random() % 30) {
+        set_up.read_ahead(command, until, all_left);
+      }
       const std::uint64_t late = set_up.late_words(command, all_left);
+      // Those of the next command come when these are there.
+      set_up.read_ahead(command, command.started + 1, all_left);
       const std::uint64_t first = set_up.begin(command, command.started + 1 + late);
       EXPECT_EQ(gates.times[i].released, first + move.m * vectors) << draw << ' ' << i;
       if (late != 0) ++waited_for_parameters;

@@ -35,6 +35,7 @@ class ModelArray {
   std::vector<FoldTimes> run() {
     for (std::size_t c = 0; c < test_.matmuls.size(); ++c) run(c);
     while (!leaving_.empty()) leave();
+    know_others(free_ + 200);
     look_(free_ + 200, stream_, banks_);
     return times_;
   }
@@ -65,10 +66,13 @@ class ModelArray {
     const std::uint64_t ended = stream_.end(now);
     leaving_.push_back({c, ended, stream_.leaves(ended, now)});
   }
-  std::uint64_t advance(std::uint64_t now) {
+  void know_others(std::uint64_t now) {
     for (; known_ < test_.others.size() && test_.others[known_].from < now; ++known_) {
       add_words(banks_, test_.others[known_]);
     }
+  }
+  std::uint64_t advance(std::uint64_t now) {
+    know_others(now);
     using Next = OperandStream::Next;
     const std::uint64_t end =
         stream_.advance(banks_, now, [&](std::size_t ahead) -> std::optional<Next> {
@@ -117,15 +121,22 @@ inline std::vector<std::uint64_t> random_starts(std::mt19937_64& random, std::si
   }
   return ready;
 }
-inline FoldSchedule gates_from(const ReadsCase& test, const std::vector<std::uint64_t>& ready) {
+/// `banks`: as gates() leaves them.
+inline FoldSchedule gates_from(const ReadsCase& test, const std::vector<std::uint64_t>& ready,
+                               BankService& banks) {
   std::vector<FoldCommand> commands;
   FoldSchedule schedule;
   for (std::size_t c = 0; c < ready.size(); ++c) {
     const std::uint64_t free = c == 0 ? 0 : schedule.times[c - 1].free;
     commands.push_back(fold_command(test.matmuls[c], std::max(ready[c], free)));
-    schedule = gates(test, commands);
+    banks = banks_of(test, 1);
+    schedule = gates(test, commands, banks);
   }
   return schedule;
+}
+inline FoldSchedule gates_from(const ReadsCase& test, const std::vector<std::uint64_t>& ready) {
+  BankService banks(1);
+  return gates_from(test, ready, banks);
 }
 
 }  // namespace systole::hw

@@ -116,8 +116,9 @@ inline ApartCase random_apart(std::mt19937_64& random, Dataflow dataflow, std::u
 
 /// The contract that the RTL of the matmul unit meets (rtl/core/systole_matmul_unit.sv), row by
 /// row. Its first read is in the cycle after the start, so that all else is a cycle later, too.
-inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands) {
-  BankService banks = banks_of(test, 1);
+/// `banks`: those of banks_of() a cycle later, which then have served the array, too.
+inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>& commands,
+                          BankService& banks) {
   const std::uint64_t bank = test.machine.scratchpad.bank_bytes();
   // At the end of the memory there is no word after it.
   const auto access = [&](std::uint64_t address) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,24 +101,37 @@ inline hw::Machine random_machine(const CoreSize& size, hw::test::Random& random
   constexpr hw::ArrayOverlap kEach[] = {hw::ArrayOverlap::kFull, hw::ArrayOverlap::kPreload,
                                         hw::ArrayOverlap::kNone};
   machine.array.overlap = kEach[any(0, 3) % 3];
-  machine.bus.request_latency = any(1, 8);
-  machine.bus.response_latency = any(1, 8);
+  const std::uint32_t farthest = any(0, 2) == 0 ? 80 : 8;
+  machine.bus.request_latency = any(1, farthest);
+  machine.bus.response_latency = any(1, farthest);
   if (any(0, 2) == 0) machine.dram.t_refi_ns = 0.0;
-  machine.dram.controller_ns = any(0, 30);
+  machine.dram.controller_ns = any(0, any(0, 2) == 0 ? 100 : 30);
   machine.dram.channels = 1U << any(0, 2);
   if (any(0, 3) == 0) machine.dram.write_queue = any(0, 12);
+  if (any(0, 1) == 0) {
+    machine.dram.mega_transfers = any(200, 6400);
+    machine.dram.banks = 4U << any(0, 3);
+    machine.dram.bank_groups = 1U << any(0, 2);
+    machine.dram.row_bytes = 256U << any(0, 5);
+  }
   return machine;
 }
 
-/// The first `programs` random ones, in a core as make_core_ports() makes it.
+/// The first `programs` random ones, and those of `found`, which once differed, in a core as
+/// make_core_ports() makes it.
 inline ProgramsOff compare_programs(const RtlOptions& options, const CoreSize& built,
-                                    std::uint64_t programs) {
+                                    std::uint64_t programs,
+                                    const std::vector<std::uint64_t>& found = {}) {
   const std::unique_ptr<CorePorts> core = make_core_ports(options, built);
   // The model takes the stages of a chain with the one that knows rows.
   CoreSize size = core->size();
   size.stages = std::min(size.stages, hw::ChainLimits{}.max_stages - 1);
   ProgramsOff off;
-  for (std::uint64_t i = 0; i < programs; ++i) {
+  std::vector<std::uint64_t> seeds(programs);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  std::copy_if(found.begin(), found.end(), std::back_inserter(seeds),
+               [programs](std::uint64_t seed) { return seed >= programs; });
+  for (const std::uint64_t i : seeds) {
     hw::test::Random random(i);
     RandomCore cases(random, size);
     mapper::LoadableProgram loaded;
