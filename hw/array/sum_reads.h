@@ -5,7 +5,7 @@
 
 namespace systole::hw {
 
-/// What somebody who reads vectors of sums knows of the others that use the accumulator.
+/// What a reader of vectors of sums knows of the other users of the accumulator.
 class SumReads {
  public:
   SumReads() = default;

@@ -31,7 +31,8 @@ class ArrayUse {
   /// from its first cycle on.
   void add(std::uint64_t begin, std::uint64_t end, std::uint64_t period, const Words& a,
            const Words& b) {
-    if (begin < end && (a.count != 0 || b.count != 0)) keep({begin, end, period, a, b, {}, 0});
+    if (begin >= end || (a.count == 0 && b.count == 0)) return;
+    uses_.push_back({begin, end, period, a, b, {}, 0});
   }
   /// Equal steps from `begin` on, that passed so.
   void add(std::uint64_t begin, const BankService::Passed& passed, const BankStep& step) {
@@ -53,7 +54,7 @@ class ArrayUse {
       use.step = step;
       use.waiting_steps = passed.steps;
     }
-    keep(use);
+    uses_.push_back(use);
   }
 
   /// Words that were read of a bank in the cycles [from, to), of which none has been pruned.
@@ -119,7 +120,6 @@ class ArrayUse {
     }
   };
 
-  void keep(const Use& use) { uses_.push_back(use); }
   // Step by step.
   [[nodiscard]] static std::uint64_t words_of(const Use& use, std::uint64_t bank,
                                               std::uint64_t from, std::uint64_t to,

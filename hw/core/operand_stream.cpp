@@ -34,11 +34,6 @@ void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint
   drained_ = std::min(exposed_, steps_.before_drained());
 }
 
-std::uint64_t OperandStream::words_left(const BankService& banks, std::size_t bank,
-                                        std::uint64_t from, std::uint64_t to) const {
-  return from < to ? left(banks, passed_over(from, to), bank, from, to) : 0;
-}
-
 std::uint64_t OperandStream::read_words(const BankService& banks, const ParameterWords& parameters,
                                         std::uint64_t word, std::uint64_t from,
                                         std::uint64_t to) const {

@@ -65,12 +65,10 @@ class OperandStream {
   }
   /// Cycles that the matmul has taken until now, but for those in which nothing moved.
   [[nodiscard]] std::uint64_t moved() const { return at() - begun_ - (held(at()) - held_before_); }
-  /// Words that a bank had left in the cycles [from, to), by the matmuls and by what others used of
-  /// the banks, if the stream has advanced to `to`. None of the cycles has been pruned.
-  [[nodiscard]] std::uint64_t words_left(const BankService& banks, std::size_t bank,
-                                         std::uint64_t from, std::uint64_t to) const;
   /// The first word of a block of parameters that the banks do not serve before cycle `to`, with
-  /// what is left then, if they are asked for one after the other, `word` from cycle `from` on.
+  /// what the matmuls and the other users of the banks leave, if they are asked for one after the
+  /// other, `word` from cycle `from` on. The stream has advanced to `to`; none of the cycles has
+  /// been pruned.
   [[nodiscard]] std::uint64_t read_words(const BankService& banks, const ParameterWords& parameters,
                                          std::uint64_t word, std::uint64_t from,
                                          std::uint64_t to) const;
@@ -101,10 +99,12 @@ class OperandStream {
   [[nodiscard]] std::uint64_t at() const { return stationary_weights_ ? steps_.at() : reads_.at(); }
   /// Cycles before `now` in which the array has stood still.
   [[nodiscard]] std::uint64_t held(std::uint64_t now) const;
-  /// words_left(), with what was read in the cycle before each of [from, to) in folds that were
-  /// passed over.
+  /// Words that a bank had left in the cycles [from, to), by the matmuls and by the other users of
+  /// the banks, if the stream has advanced to `to`. None of the cycles has been pruned. `passed`:
+  /// passed_over() of these cycles or more.
   [[nodiscard]] std::uint64_t left(const BankService& banks, const ArrayUse& passed,
                                    std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+  /// What was read in the cycle before each of [from, to) in folds that were passed over.
   [[nodiscard]] ArrayUse passed_over(std::uint64_t from, std::uint64_t to) const {
     return stationary_weights_ ? steps_.passed_over(from - 1, to - 1) : ArrayUse();
   }

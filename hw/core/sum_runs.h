@@ -13,7 +13,7 @@ namespace systole::hw {
 
 /// When a weight-stationary array that reads its operands as hw::FoldSteps says hands rows of sums
 /// to the accumulator: the contract of hw/array/fold_stream.h, kept in runs of equal steps. Single
-/// cycles are looked at where somebody asks for them.
+/// cycles are looked at only when asked for.
 ///
 /// Cycles of steps are those from which the banks are asked, as there; cycles of sums are those of
 /// the gates.

@@ -35,7 +35,7 @@ class SumTraffic final : public SumReads {
   [[nodiscard]] std::uint64_t known() const noexcept { return known_.now; }
   /// What happens in cycles before this one is known.
   [[nodiscard]] std::uint64_t known_before() const { return SumRuns::known_before(known_); }
-  /// Somebody reads who does not ask for cycles before this one; kNever: nobody does.
+  /// A reader asks for no cycles before this one; kNever: there is none.
   void keep_from(std::uint64_t cycle) noexcept { read_from_ = cycle; }
 
   static constexpr std::uint64_t kNever = SumRuns::kNever;

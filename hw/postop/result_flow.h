@@ -79,7 +79,7 @@ class ResultFlow {
   std::uint64_t started_ = 0;
   std::uint64_t free_until_ = 0;  ///< no read waits in a cycle before this one
   bool waits_for_sums_ = false;
-  bool shares_sums_ = true;  ///< somebody may be in the way
+  bool shares_sums_ = true;  ///< others may be in the way
   bool even_ = true;
   std::uint64_t vectors_ = 1;  ///< of a row
   std::uint64_t left_ = 0;     ///< of the tile, that have not been taken

@@ -225,6 +225,13 @@ Machine small_machine() {
   return machine;
 }
 
+/// Words of a bank of small_machine() that are left in the cycles [from, to), up to 256.
+std::uint64_t words_left(const OperandStream& stream, const BankService& banks, std::uint64_t bank,
+                         std::uint64_t from, std::uint64_t to) {
+  const std::uint64_t bank_bytes = small_machine().scratchpad.bank_bytes();
+  return stream.read_words(banks, {bank * bank_bytes, 16, 16, 4, 4}, 0, from, to);
+}
+
 // Weights in cycles 0 to 3, rows of A from then on.
 TEST(OperandStream, SaysWhatItLeavesOfABank) {
   OperandStream stream(small_machine());
@@ -233,14 +240,14 @@ TEST(OperandStream, SaysWhatItLeavesOfABank) {
   stream.begin(one_fold(30), 0, 0);
   EXPECT_EQ(stream.advance(banks, 100), 34U);
   // Reads of parameters are a cycle later than those of the array are said to be.
-  EXPECT_EQ(stream.words_left(banks, 0, 1, 5), 4U);
-  EXPECT_EQ(stream.words_left(banks, 0, 1, 35), 4U);
-  EXPECT_EQ(stream.words_left(banks, 0, 10, 20), 0U);
-  EXPECT_EQ(stream.words_left(banks, 0, 30, 41), 6U);
-  EXPECT_EQ(stream.words_left(banks, 1, 1, 35), 30U);
-  EXPECT_EQ(stream.words_left(banks, 2, 1, 35), 31U) << "others have used it";
-  EXPECT_EQ(stream.words_left(banks, 3, 1, 35), 34U);
-  EXPECT_EQ(stream.words_left(banks, 3, 5, 5), 0U);
+  EXPECT_EQ(words_left(stream, banks, 0, 1, 5), 4U);
+  EXPECT_EQ(words_left(stream, banks, 0, 1, 35), 4U);
+  EXPECT_EQ(words_left(stream, banks, 0, 10, 20), 0U);
+  EXPECT_EQ(words_left(stream, banks, 0, 30, 41), 6U);
+  EXPECT_EQ(words_left(stream, banks, 1, 1, 35), 30U);
+  EXPECT_EQ(words_left(stream, banks, 2, 1, 35), 31U) << "others have used it";
+  EXPECT_EQ(words_left(stream, banks, 3, 1, 35), 34U);
+  EXPECT_EQ(words_left(stream, banks, 3, 5, 5), 0U);
 }
 
 /// Advances with a next matmul of 10 rows that is ready in cycle `ready`.
@@ -259,8 +266,8 @@ TEST(OperandStream, ReadsTheNextWeightsBesideRows) {
   const BankService banks(4);
   stream.begin(one_fold(30), 0, 0);
   ASSERT_EQ(advance_with_next(stream, banks, 34, 14), 34U);
-  EXPECT_EQ(stream.words_left(banks, 0, 1, 35), 4U);
-  EXPECT_EQ(stream.words_left(banks, 1, 1, 35), 26U);
+  EXPECT_EQ(words_left(stream, banks, 0, 1, 35), 4U);
+  EXPECT_EQ(words_left(stream, banks, 1, 1, 35), 26U);
 }
 
 // The sums of a matmul wait while the next one waits for its weights.

@@ -98,7 +98,7 @@ class SumTrafficTest : public ::testing::Test {
   std::mt19937_64 random_{3};
 };
 
-// Every beat, and every vector that somebody might read.
+// Every beat, and every vector that a store might read.
 TEST_F(SumTrafficTest, IsThatOfTheGates) {
   std::mt19937_64 random(16);
   std::size_t waits = 0, late = 0;
