@@ -46,8 +46,11 @@ bool writes_what_touches(const ReplayRanges& old, const ReplayRanges& young) {
 bool writes_what_reads(const ReplayRanges& old, const ReplayRanges& young) {
   constexpr unsigned kSpaces = 1U << static_cast<unsigned>(hw::Space::kScratchpad) |
                                1U << static_cast<unsigned>(hw::Space::kDram);
-  return (old.written_spaces & young.read_spaces & kSpaces) != 0 &&
-         any_overlap(old.write.data(), old.writes, young.read.data(), young.reads);
+  if ((old.written_spaces & young.read_spaces & kSpaces) == 0) return false;
+  return std::any_of(
+      young.read.data(), young.read.data() + young.reads, [&](const ReplayRanges::Span& read) {
+        return (kSpaces & read.space()) != 0 && any_overlap(old.write.data(), old.writes, &read, 1);
+      });
 }
 
 bool reads_what_writes(const ReplayRanges& old, const ReplayRanges& young) {
@@ -104,7 +107,6 @@ void Replay::run(const hw::Program& program, std::size_t first, std::size_t last
     if (ends_.size() <= op) ends_.resize(op + std::size_t{1}, 0);
   }
   for (std::size_t i = first; i < last; ++i) {
-    if (program.commands[i].opcode() == hw::Opcode::kEnd) continue;
     while (!dispatch_next(program, i)) step();
   }
 }
@@ -247,7 +249,8 @@ bool Replay::step() {
   }
   // Of ports that issue at the same time theirs is the last, but the store in progress needs them.
   const bool needed = unit == kStore && queues_[kStore].phase != Phase::kIdle &&
-                      operands_begun_ <= queues_[kStore].ended;
+                      operands_begun_ <= queues_[kStore].ended &&
+                      next_for_operands() == queues_[kStore].ended;
   if (operands < earliest || (operands == earliest && needed)) {
     if (operands >= fetch_due_) return false;
     if (!asks) begin_operands(operands);
@@ -324,6 +327,10 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   } else if (machine_.unroller.loops == 0) {
     // The host sends what a core with an unroller runs.
     fetch_chunk(program, index);
+  }
+  if (command.opcode() == hw::Opcode::kEnd) {
+    last_end_ = std::max(last_end_, dispatch_);
+    return true;
   }
   if (!issue(command)) return false;
   if (command.opcode() == hw::Opcode::kHost) return dispatch_host(program, index);
@@ -430,7 +437,8 @@ void Replay::find_hazards(std::size_t unit) {
         std::max(queue.gone, queue.dispatched - std::min(queue.dispatched, kept));
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
       const ReplayRanges& old = queue.ranges_of(n - 1);
-      if (writes_what_touches(old, young)) {
+      // A load keeps what it reads until it completes.
+      if (writes_what_touches(old, young) || (u == kLoad && reads_what_writes(old, young))) {
         if (work.after_completion[u] == 0) work.after_completion[u] = n;
         const std::uint64_t before = work.after_completion[u] - n;
         if (before != 0 && before <= 64) work.also_after[u] |= std::uint64_t{1} << (before - 1);

@@ -57,7 +57,8 @@ class Replay {
   /// Cycles that the next attention commands take each.
   void expect_attention(std::uint64_t cycles) noexcept { attention_ = cycles; }
   /// Commands [first, last) of the program, after all that was replayed so far. They need not have
-  /// ended when it returns: what is dispatched next overlaps with them. kEnd does nothing.
+  /// ended when it returns: what is dispatched next overlaps with them. A program is not over
+  /// before its kEnd has been fetched.
   void run(const hw::Program& program, std::size_t first, std::size_t last);
   /// Lets all commands so far complete. Returns end().
   std::uint64_t finish();

@@ -50,6 +50,17 @@ void ReplayRequests::Reader::complete(std::uint64_t command, std::uint64_t cycle
   waits_for.reset();
 }
 
+ReplayRows ReplayRequests::Reader::row_of(const Referred& one, std::uint64_t program) const {
+  if (one.is_chain()) return {program + header.chain(one.chain), 0, header.chain_bytes, 0, 1};
+  return {program + header.operand(one.entries.first), 0, one.entries.count * hw::kOperandTileBytes,
+          0, 1};
+}
+
+void ReplayRequests::Reader::take(const Referred& one) {
+  referred = std::max(referred, one.is_chain() ? look.take_chain(arrival, header.chain_bytes)
+                                               : look.take_entry(arrival));
+}
+
 void ReplayRequests::Reader::look_at(std::uint64_t command) {
   for (; looked <= command; ++looked) look.next(commands);
 }
@@ -62,7 +73,7 @@ void ReplayRequests::Reader::know_until(std::uint64_t command) {
   }
 }
 
-// The next chunk of commands. The header comes with the first one.
+// The next chunk of commands. The header comes with the first one, which is read whole.
 void Replay::begin_fetch(const hw::Program& program, std::size_t index, std::uint64_t cycle) {
   ReplayRequests::Reader& reader = requests_->reader;
   if (reader.header.commands != program.commands.size() ||
@@ -76,7 +87,8 @@ void Replay::begin_fetch(const hw::Program& program, std::size_t index, std::uin
   std::uint64_t begin = hw::kHeaderBytes + fetched_ * hw::kCommandBytes;
   std::uint64_t bytes = chunk.count * hw::kCommandBytes;
   if (fetched_ == 0) {
-    bytes += begin;
+    // The header says only then how many commands there are.
+    bytes = begin + machine_.core.fetch_commands * hw::kCommandBytes;
     begin = 0;
   }
   chunk.rows = {{program_address_ + begin, 0, bytes, 0, 1}, cycle, 0};
@@ -85,40 +97,45 @@ void Replay::begin_fetch(const hw::Program& program, std::size_t index, std::uin
     reader.arrivals[number % reader.arrivals.size()] = ReplayRequests::Reader::kNotKnown;
     const hw::References to = hw::references_of(program.commands[index + i]);
     for (std::size_t c = 0; c < to.chain_count; ++c) {
-      chunk.referred.push_back({number, to.chains[c]});
+      chunk.referred.push_back({number, to.chains[c], {}});
     }
+    const hw::OperandEntries entries = hw::operand_entries(program.commands[index + i], program);
+    if (entries.count != 0) chunk.referred.push_back({number, 0, entries});
   }
   fetched_ += chunk.count;
   reader.fetch(std::move(chunk));
 }
 
-// Chains in the order of the commands, each of which is known to be ready with the last of its own.
-// Returns as soon as commands are: they may be dispatched before the next chain is asked for.
+// Chains and operands in the order of the commands, each of which is known to be ready with the
+// last of its own. Returns as soon as commands are: they may be dispatched before the next chain is
+// asked for.
 void Replay::read_chains(double horizon) {
   ReplayRequests::Reader& reader = requests_->reader;
   const auto on_row = [&](std::uint64_t done) { reader.arrival = done; };
   for (; reader.next < reader.chunk.referred.size(); ++reader.next) {
     const ReplayRequests::Reader::Referred& one = reader.chunk.referred[reader.next];
     if (reader.known < one.command) return reader.know_until(one.command);
-    const std::uint64_t bytes = reader.header.chain_bytes;
     if (reader.rows.left.left == 0) {
       reader.look_at(one.command);
-      const bool is_held = reader.chains.holds(one.chain);
-      const std::optional<std::uint64_t> free = reader.chains.free_from(one.chain);
-      if (!is_held && !free) {
-        reader.waits_for = one.chain;
-        reader.waits_since = reader.time;
-        reader.time = kNever;
-        return;
+      std::uint64_t free = 0;
+      if (one.is_chain()) {
+        const bool is_held = reader.chains.holds(one.chain);
+        const std::optional<std::uint64_t> slot_free = reader.chains.free_from(one.chain);
+        if (!is_held && !slot_free) {
+          reader.waits_for = one.chain;
+          reader.waits_since = reader.time;
+          reader.time = kNever;
+          return;
+        }
+        reader.chains.use(one.chain);
+        reader.in_use.push_back(one);
+        if (is_held) continue;
+        free = *slot_free;
       }
-      reader.chains.use(one.chain);
-      reader.in_use.push_back(one);
-      if (is_held) continue;
-      const std::uint64_t address = program_address_ + reader.header.chain(one.chain);
-      reader.rows = {{address, 0, bytes, 0, 1}, reader.look.asks(*free), 0};
+      reader.rows = {reader.row_of(one, program_address_), reader.look.asks(free), 0};
     }
     if (!read_rows(requests_->fetch, reader.rows, reader.time, horizon, on_row)) return;
-    reader.referred = reader.look.take_chain(reader.arrival, bytes);
+    reader.take(one);
   }
   reader.look_at(reader.chunk.first + reader.chunk.count - 1);
   reader.know_until(reader.chunk.first + reader.chunk.count);

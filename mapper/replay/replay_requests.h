@@ -13,6 +13,7 @@
 #include "hw/dma/store_queue.h"
 #include "hw/machine/machine.h"
 #include "hw/program/dispatch.h"
+#include "hw/program/program_fetch.h"
 #include "hw/program/program_image.h"
 #include "hw/program/record_look.h"
 #include "hw/program/record_store.h"
@@ -63,6 +64,8 @@ struct ReplayRequests {
     struct Referred {
       std::uint64_t command;  ///< its number
       std::uint32_t chain;
+      hw::OperandEntries entries;  ///< of the table of operands: if there are some, not a chain
+      [[nodiscard]] bool is_chain() const noexcept { return entries.count == 0; }
     };
     struct Chunk {
       std::uint64_t first = 0, count = 0;  ///< commands
@@ -83,6 +86,10 @@ struct ReplayRequests {
     void know_until(std::uint64_t command);
     /// Looks at the commands up to this one.
     void look_at(std::uint64_t command);
+    /// The bytes of the program that hold it.
+    [[nodiscard]] ReplayRows row_of(const Referred& one, std::uint64_t program) const;
+    /// It is there with cycle `arrival`, and kept, or taken along by its command.
+    void take(const Referred& one);
     /// A command is complete with that cycle.
     void complete(std::uint64_t command, std::uint64_t cycle);
 

@@ -14,8 +14,12 @@ namespace systole::mapper {
 
 /// The addresses that a command reads and writes, of all memories in one space.
 struct ReplayRanges {
+  /// Addresses of a memory take far fewer bits than these.
+  static constexpr unsigned kSpaceShift = 60;
   struct Span {
     std::uint64_t begin, end;
+    /// Its memory's bit.
+    [[nodiscard]] unsigned space() const noexcept { return 1U << (begin >> kSpaceShift); }
   };
   static constexpr unsigned kReads = 3 + hw::kMaxTensorOperands;
   static constexpr unsigned kWrites = 3;
@@ -26,8 +30,6 @@ struct ReplayRanges {
 
   void clear() noexcept { reads = writes = read_spaces = written_spaces = 0; }
   void add(const hw::Range& range) {
-    // Addresses of a memory take far fewer bits than these.
-    constexpr unsigned kSpaceShift = 60;
     constexpr std::uint64_t kHighest = (std::uint64_t{1} << kSpaceShift) - 1;
     const std::uint64_t base = static_cast<std::uint64_t>(range.space) << kSpaceShift;
     const Span span{base | std::min(range.begin, kHighest), base | std::min(range.end, kHighest)};

@@ -326,4 +326,16 @@ class RandomCore {
   CoreState state_;
 };
 
+/// What the machine checks before it runs a program, and the gates need not.
+inline void make_legal(hw::Program& program) {
+  for (hw::Command& command : program.commands) {
+    if (auto* const result = command.as<hw::cmd::Result>()) result->chain.parameters &= ~3U;
+  }
+  for (hw::Chain& chain : program.chains) {
+    for (hw::Stage& stage : chain.stages) {
+      if (stage.op == hw::StageOp::kDivideRowSum) stage.rounding = hw::Rounding::kHalfUp;
+    }
+  }
+}
+
 }  // namespace systole::testbench

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/network/replayed.h"
 #include "support/tlm/fresh_kernel.h"
 #include "testbench/report/report_gates.h"
 #include "testbench/rtl/core/core_limits.h"
@@ -62,18 +63,6 @@ struct ProgramsOff {
     std::printf("\n");
   }
 };
-
-/// What the machine checks before it runs a program, and the gates need not.
-inline void make_legal(hw::Program& program) {
-  for (hw::Command& command : program.commands) {
-    if (auto* const result = command.as<hw::cmd::Result>()) result->chain.parameters &= ~3U;
-  }
-  for (hw::Chain& chain : program.chains) {
-    for (hw::Stage& stage : chain.stages) {
-      if (stage.op == hw::StageOp::kDivideRowSum) stage.rounding = hw::Rounding::kHalfUp;
-    }
-  }
-}
 
 /// `program` behind what fills the local memories, which a new core has empty.
 inline hw::Program filled(hw::Program first, const hw::Program& program) {
@@ -158,6 +147,8 @@ inline ProgramsOff compare_programs(const RtlOptions& options, const CoreSize& b
     EXPECT_EQ(program.counts().mismatches, 0U) << "program " << i;
     if (testing::Test::HasFailure()) break;
     off.add(program);
+    test::expect_replay(loaded, model);
+    if (testing::Test::HasFailure()) break;
   }
   return off;
 }

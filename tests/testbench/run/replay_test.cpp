@@ -5,16 +5,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "bench/mapping_grid.h"
 #include "hw/description/machine_file.h"
+#include "hw/program/program.h"
 #include "mapper/program_file.h"
 #include "support/network/encoder_run.h"
+#include "support/network/replayed.h"
 #include "support/random/draws.h"
+#include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/simulation.h"
+#include "tests/rtl/core/core_case.h"
 
 /// The mapper's replay of a program against its simulation.
 namespace systole::testbench {
@@ -155,6 +162,54 @@ TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
     EXPECT_EQ(by_request(mapping, machine, {}), workload.cycles(mapping, machine))
         << bench::name_of(machine);
     ++count;
+  }
+}
+
+// A machine of any shape, and a program of commands that meet in its memories; nullopt if the
+// machine's rules exclude a command.
+std::optional<mapper::LoadableProgram> draw_program(test::Random& random) {
+  mapper::LoadableProgram loaded;
+  loaded.machine = test::random_machine(random);
+  const hw::Machine& machine = loaded.machine;
+  if (!mapper::Replay::knows_requests(machine)) return std::nullopt;
+  CoreSize size = kTinyCore;
+  size.lanes = machine.array.cols;
+  size.stages = std::min(4U, machine.postop.max_stages - 1);
+  size.statistics = machine.postop.row_statistics;
+  size.banks = 1;
+  size.bank_words = machine.scratchpad.kib * 1024 / size.lanes;
+  size.sum_banks = 1;
+  size.sum_bank_rows = machine.accumulator.kib * 256 / size.lanes;
+  RandomCore cases(random, size);
+  loaded.network = "random";
+  loaded.program = cases.next(24);
+  make_legal(loaded.program);
+  loaded.program.operators.resize(1);
+  loaded.address = cases.put(loaded.program);
+  loaded.image = {{0, cases.state().memory}};
+  loaded.input = {"data", hw::DType::kU8, 0, 256, RandomCore::kData / 256, 256};
+  loaded.output = loaded.input;
+  try {
+    hw::check_program(loaded.program, machine, std::uint64_t{machine.dram.mib} << 20);
+  } catch (const hw::InputError&) {
+    return std::nullopt;
+  }
+  return loaded;
+}
+
+// Command by command, off what mappers emit.
+TEST_F(ReplayTest, ByRequestRandomProgramsTakeWhatTheirSimulationTakes) {
+  const std::uint64_t programs = test::draws(1000U);
+  std::uint64_t count = 0;
+  for (std::uint64_t seed = 0; count < programs; ++seed) {
+    test::Random random(seed);
+    const std::optional<mapper::LoadableProgram> loaded = draw_program(random);
+    if (!loaded) continue;
+    ++count;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::fresh_kernel();
+    test::expect_replay(*loaded, simulate(*loaded, tlm_model::make_models(loaded->machine),
+                                          {std::vector<std::uint8_t>(loaded->input.bytes())}, {}));
   }
 }
 
