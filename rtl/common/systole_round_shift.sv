@@ -12,23 +12,25 @@ module systole_round_shift #(
   output logic signed [Width-1:0] data_o
 );
 
-  // One zero below the value: the bit of weight one half comes out of the same shifter, and a shift
-  // by zero needs no case of its own.
-  logic signed [Width:0] extended, shifted, dropped;
-  logic                  half, below_half, odd, increment;
+  // Of the bits that are dropped, the first has the weight of one half: none if the shift is zero,
+  // the sign if it is beyond Width. No vector is wider than the value: one of 65 bits would be
+  // several words to a simulator.
+  logic signed [Width-1:0] shifted;
+  logic        [Width-1:0] dropped, below;
+  logic                    half, below_half, odd, increment;
 
-  assign extended   = {data_i, 1'b0};
-  assign shifted    = extended >>> shift_i;
-  assign half       = shifted[0];
-  assign odd        = shifted[1];
-  assign dropped    = extended & ~({(Width + 1){1'b1}} << shift_i);
-  assign below_half = dropped != '0;
+  assign shifted    = data_i >>> shift_i;
+  assign dropped    = ~({Width{1'b1}} << shift_i);
+  assign below      = dropped >> 1;
+  assign half       = (data_i & dropped & ~below) != '0;
+  assign below_half = (data_i & below) != '0;
+  assign odd        = shifted[0];
 
   assign increment = half && (rounding_i == systole_pkg::HalfUp ||
                               (rounding_i == systole_pkg::HalfEven && (odd || below_half)));
 
   // Cannot overflow: an increment needs a shift of at least one.
-  assign data_o = signed'(shifted[Width:1]) + signed'({{(Width - 1){1'b0}}, increment});
+  assign data_o = shifted + signed'({{(Width - 1){1'b0}}, increment});
 
   `SYSTOLE_ASSERT_INIT(WidthUsable_A, Width >= 2)
 

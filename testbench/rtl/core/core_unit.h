@@ -136,7 +136,6 @@ class BridgedCore final : public CorePorts {
     }
     // Who waits for whom is for the bridges to say, so a cycle without progress is none of a hang.
     dut_.end_cycle(true);
-    dut_.settle();
     if (active_) {
       if (dut_->fault_o && !stopped_at_) stopped_at_ = watch_->next();
       hangs_ = now - moved_ > kHang;
