@@ -37,7 +37,20 @@ void OperandStream::begin(const cmd::Matmul& matmul, std::uint64_t at, std::uint
 std::uint64_t OperandStream::read_words(const BankService& banks, const ParameterWords& parameters,
                                         std::uint64_t word, std::uint64_t from,
                                         std::uint64_t to) const {
-  if (from >= to || word >= parameters.count()) return word;
+  // Most are read soon: looks at few cycles first.
+  std::uint64_t looks = 64;
+  while (from < to && word < parameters.count()) {
+    const std::uint64_t until = std::min(to, from + looks);
+    word = read_known_words(banks, parameters, word, from, until);
+    from = until;
+    looks *= 2;
+  }
+  return word;
+}
+
+std::uint64_t OperandStream::read_known_words(const BankService& banks,
+                                              const ParameterWords& parameters, std::uint64_t word,
+                                              std::uint64_t from, std::uint64_t to) const {
   const ArrayUse passed = passed_over(from, to);
   const auto left_of = [&](std::size_t bank, std::uint64_t until) {
     return left(banks, passed, bank, from, until);

@@ -104,6 +104,10 @@ class OperandStream {
   /// passed_over() of these cycles or more.
   [[nodiscard]] std::uint64_t left(const BankService& banks, const ArrayUse& passed,
                                    std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+  /// read_words() in one look.
+  [[nodiscard]] std::uint64_t read_known_words(const BankService& banks,
+                                               const ParameterWords& parameters, std::uint64_t word,
+                                               std::uint64_t from, std::uint64_t to) const;
   /// What was read in the cycle before each of [from, to) in folds that were passed over.
   [[nodiscard]] ArrayUse passed_over(std::uint64_t from, std::uint64_t to) const {
     return stationary_weights_ ? steps_.passed_over(from - 1, to - 1) : ArrayUse();

@@ -231,6 +231,8 @@ class Replay {
   /// What StoreSetUp wants to know of a command's parameters.
   [[nodiscard]] auto parameter_reads(const ReplayWork& work) const {
     return [this, &work](std::uint64_t word, std::uint64_t from, std::uint64_t to) {
+      // By the chunk only what was left in the last cycles counts.
+      if (!requests_) from = std::max(from, to - std::min(to, hw::kKeptBankCycles) + 1);
       return reads_.read_words(scratchpad_, work.parameter_words, word, from, to);
     };
   }

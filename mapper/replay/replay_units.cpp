@@ -210,11 +210,12 @@ void Replay::leave_array() {
   put_off_starts();
 }
 
-// As LocalMemory::forget_before() of tlm/core/.
+// As LocalMemory::forget_before() of tlm/core/. By the chunk what was read ahead long ago does not
+// count.
 void Replay::forget_before(std::uint64_t cycle) {
   const Queue& queue = queues_[kStore];
   const std::uint64_t number = queue.ended + (queue.phase == Phase::kIdle ? 0 : 1);
-  if (number < queue.dispatched && knows_readable(queue.work(number))) {
+  if (requests_ && number < queue.dispatched && knows_readable(queue.work(number))) {
     const ReplayWork& next = queue.work(number);
     hw::StoreSetUp::Command command = next.set_up;
     command.dispatched = next.dispatched;
