@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "support/network/replayed.h"
 #include "support/tlm/fresh_kernel.h"
 #include "testbench/report/report_gates.h"
 #include "testbench/rtl/core/core_limits.h"
 #include "testbench/run/core_on_bus.h"
 #include "tests/rtl/core/core_case.h"
+#include "tests/testbench/run/random_program_run.h"
 
 /// Random programs in the core in RTL behind AXI4 bridges on the bus of its machine, with its DRAM,
 /// beside the model.
@@ -123,14 +123,9 @@ inline ProgramsOff compare_programs(const RtlOptions& options, const CoreSize& b
   for (const std::uint64_t i : seeds) {
     hw::test::Random random(i);
     RandomCore cases(random, size);
-    mapper::LoadableProgram loaded;
-    loaded.network = "random";
-    loaded.program = filled(cases.first(), cases.next(12));
-    loaded.machine = random_machine(size, random);
-    loaded.address = cases.put(loaded.program);
-    loaded.image = {{0, cases.state().memory}};
-    loaded.input = {"data", hw::DType::kU8, 0, 256, RandomCore::kData / 256, 256};
-    loaded.output = loaded.input;
+    hw::Program drawn = filled(cases.first(), cases.next(12));
+    const hw::Machine machine = random_machine(size, random);
+    const mapper::LoadableProgram loaded = loadable(cases, std::move(drawn), machine);
     EXPECT_EQ(core_program_problem(loaded.program, size), "") << "program " << i;
     std::vector<std::uint8_t> input(loaded.input.bytes());
     for (std::uint8_t& byte : input) byte = static_cast<std::uint8_t>(random());
@@ -145,10 +140,9 @@ inline ProgramsOff compare_programs(const RtlOptions& options, const CoreSize& b
                   {input}),
         model);
     EXPECT_EQ(program.counts().mismatches, 0U) << "program " << i;
+    expect_replay(loaded, model);
     if (testing::Test::HasFailure()) break;
     off.add(program);
-    test::expect_replay(loaded, model);
-    if (testing::Test::HasFailure()) break;
   }
   return off;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/mapping_grid.h"
@@ -15,13 +16,13 @@
 #include "hw/program/program.h"
 #include "mapper/program_file.h"
 #include "support/network/encoder_run.h"
-#include "support/network/replayed.h"
 #include "support/random/draws.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/simulation.h"
 #include "tests/rtl/core/core_case.h"
+#include "tests/testbench/run/random_program_run.h"
 
 /// The mapper's replay of a program against its simulation.
 namespace systole::testbench {
@@ -168,9 +169,7 @@ TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
 // A machine of any shape, and a program of commands that meet in its memories; nullopt if the
 // machine's rules exclude a command.
 std::optional<mapper::LoadableProgram> draw_program(test::Random& random) {
-  mapper::LoadableProgram loaded;
-  loaded.machine = test::random_machine(random);
-  const hw::Machine& machine = loaded.machine;
+  const hw::Machine machine = test::random_machine(random);
   if (!mapper::Replay::knows_requests(machine)) return std::nullopt;
   CoreSize size = kTinyCore;
   size.lanes = machine.array.cols;
@@ -181,14 +180,10 @@ std::optional<mapper::LoadableProgram> draw_program(test::Random& random) {
   size.sum_banks = 1;
   size.sum_bank_rows = machine.accumulator.kib * 256 / size.lanes;
   RandomCore cases(random, size);
-  loaded.network = "random";
-  loaded.program = cases.next(24);
-  make_legal(loaded.program);
-  loaded.program.operators.resize(1);
-  loaded.address = cases.put(loaded.program);
-  loaded.image = {{0, cases.state().memory}};
-  loaded.input = {"data", hw::DType::kU8, 0, 256, RandomCore::kData / 256, 256};
-  loaded.output = loaded.input;
+  hw::Program program = cases.next(24);
+  make_legal(program);
+  program.operators.resize(1);
+  mapper::LoadableProgram loaded = loadable(cases, std::move(program), machine);
   try {
     hw::check_program(loaded.program, machine, std::uint64_t{machine.dram.mib} << 20);
   } catch (const hw::InputError&) {
@@ -208,8 +203,8 @@ TEST_F(ReplayTest, ByRequestRandomProgramsTakeWhatTheirSimulationTakes) {
     ++count;
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::fresh_kernel();
-    test::expect_replay(*loaded, simulate(*loaded, tlm_model::make_models(loaded->machine),
-                                          {std::vector<std::uint8_t>(loaded->input.bytes())}, {}));
+    expect_replay(*loaded, simulate(*loaded, tlm_model::make_models(loaded->machine),
+                                    {std::vector<std::uint8_t>(loaded->input.bytes())}, {}));
   }
 }
 
