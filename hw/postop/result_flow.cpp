@@ -96,12 +96,14 @@ bool ResultFlow::is_free(std::uint64_t cycle, const SumReads& sums, bool& is_met
 
 std::optional<bool> ResultFlow::can_read(const InputTimes& inputs) {
   const std::optional<bool> there = has_operands(inputs);
+  is_refused_ = false;
   if (!there || !*there || inputs.sums == nullptr || cycle_ < free_until_) return there;
   const std::uint64_t at = tile_.at + reads_.row() * tile_.pitch + reads_.vector() * lanes_;
   std::optional<bool> can = inputs.sums->can_read(cycle_, at);
   bool is_met = false;
   if (!can && is_free(cycle_ + 1, *inputs.sums, is_met)) can = true;
   waits_for_sums_ = !can;
+  is_refused_ = can && !*can;
   return can;
 }
 
@@ -126,7 +128,9 @@ std::optional<std::uint64_t> ResultFlow::next(const InputTimes& inputs) {
     if (!can) return std::nullopt;
     if (result && !refused) is_taken_ = false;
     const bool in = stages_.step(sums_there_, refused);
-    const bool reads = *can && (!sums_there_ || in);
+    const bool has_room = !sums_there_ || in;
+    const bool reads = *can && has_room;
+    if (is_refused_ && has_room) refuse(reads_.row());
     sums_there_ = reads || (sums_there_ && !in);
     if (!reads) continue;
     reads_.next();
@@ -150,6 +154,19 @@ void ResultFlow::take(std::uint64_t cycle) {
   if (++in_row_ < vectors_) return;
   in_row_ = 0;
   due_ += gap_;
+}
+
+void ResultFlow::refuse(std::uint64_t row) {
+  if (refused_.empty() || refused_.back().first != row) refused_.emplace_back(row, 0);
+  ++refused_.back().second;
+}
+
+std::uint64_t ResultFlow::refused(std::uint64_t row) const {
+  std::uint64_t cycles = 0;
+  for (const auto& [refused, count] : refused_) {
+    if (refused == row) cycles += count;
+  }
+  return cycles;
 }
 
 std::optional<std::uint64_t> ResultFlow::sums_read() const {

@@ -49,6 +49,10 @@ void StoreUnit::learn(Flow& flow) {
     if (end == flow.encoder_free) {
       flow.encoder_wait += end - unhindered;
       keep_step(end, kEncoder);
+    } else if (end > unhindered) {
+      const std::uint64_t refused = std::min(end - unhindered, flow.rows.refused(flow.learnt));
+      flow.refused += refused;
+      keep_step(unhindered + refused, kBankConflict);
     }
     keep_step(end, kMemory);
     flow.row_done = end;

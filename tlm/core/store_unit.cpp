@@ -450,9 +450,9 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   } else {
     account_stall(flow.fill + side, kFill);
     account_busy(flow.busy);
-    account_stall(conflict, kBankConflict);
+    account_stall(conflict + flow.refused, kBankConflict);
     account_stall(encoder, kEncoder);
-    account_stall(elapsed - pipeline - side - conflict - encoder, kMemory);
+    account_stall(elapsed - pipeline - side - conflict - flow.refused - encoder, kMemory);
   }
   const std::uint64_t operations = std::uint64_t{result.m} * result.n * chain.stages.size();
   operations_ += operations;

@@ -58,6 +58,7 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t columns = 0;   ///< of a transposition, which leave after the last row
     std::uint64_t row_done = 0;  ///< the cycle after that in which the last row has left the chain
     std::uint64_t busy = 0;      ///< cycles in which it worked on rows: of each, per_row at most
+    std::uint64_t refused = 0;   ///< cycles for which others at the accumulator held it up
     std::uint64_t learnt = 0;    ///< rows of which that is accounted for
     const hw::cmd::Result* result = nullptr;
     const hw::cmd::Store* store = nullptr;  ///< the same; null: it is a move

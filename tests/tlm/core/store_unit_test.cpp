@@ -261,13 +261,14 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   machine.scratchpad.ports = 4;
   machine.accumulator.ports = 1;
   const std::uint32_t half = machine.accumulator.kib * 1024 / 4 / 2;
-  const auto conflict = [&](std::uint32_t c) {
+  const auto conflict = [&](std::uint32_t c, std::uint32_t c_rows = 1) {
+    hw::cmd::Matmul matmul =
+        *matmul_command({256 / c_rows, 16, 64}, 0, 2 * kElsewhere, c, true).as<hw::cmd::Matmul>();
+    matmul.c.pitch = 16 * c_rows;
     test::fresh_kernel();
     CoreRig rig(machine, false);
     rig.run([&] {
-      rig.execute({matmul_command({256, 16, 64}, 0, 2 * kElsewhere, c, true),
-                   move_command(8192, kElsewhere, 64, kCols)},
-                  {kPlain});
+      rig.execute({hw::Command{matmul}, move_command(8192, kElsewhere, 64, kCols)}, {kPlain});
     });
     EXPECT_EQ(rig[1].started, rig[1].dispatched) << "beside the matmul";
     const std::uint64_t stalled = report_of(rig).at("stalled.bank_conflict");
@@ -282,6 +283,11 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   // Rows of a bank that is four memories are not in each other's way.
   machine.accumulator.memories = 4;
   EXPECT_EQ(conflict(half + 2048), 0U);
+  // Those of one memory are, if the array has both of its ports in a cycle.
+  machine.accumulator.ports = 2;
+  std::uint64_t in_the_way = 0;
+  for (std::uint32_t rows = 2; rows < 9; ++rows) in_the_way += conflict(half + 2048, rows);
+  EXPECT_GT(in_the_way, 0U);
 }
 
 class AccumulatorWordsTest : public StoreUnitTest,
