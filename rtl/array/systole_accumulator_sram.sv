@@ -158,14 +158,17 @@ module systole_accumulator_sram #(
     end
   end
 
-  for (genvar c = 0; c < Cols; c++) begin : gen_sum
-    logic [31:0] addend;
-    for (genvar p = c * Parts; p < (c + 1) * Parts; p++) begin : gen_part
-      assign addend[(p-c*Parts)*PartBits+:PartBits] =
-          stage_forward_q[p] ? written_q[p*PartBits+:PartBits] : fetched[p*PartBits+:PartBits];
+  logic [RowBits-1:0] addends;
+
+  always_comb begin
+    addends = fetched;
+    for (int unsigned p = 0; p < Cols * Parts; p++) begin
+      if (stage_forward_q[p]) addends[p*PartBits+:PartBits] = written_q[p*PartBits+:PartBits];
     end
-    // Wraps around.
-    assign sum[c*32+:32] = stage_data_q[c*32+:32] + (stage_accumulate_q ? addend : 32'd0);
+    sum = stage_data_q;
+    if (stage_accumulate_q) begin
+      for (int unsigned c = 0; c < Cols; c++) sum[c*32+:32] += addends[c*32+:32];  // wraps around
+    end
   end
 
   assign written_o = stage_valid_q;
@@ -207,10 +210,13 @@ module systole_accumulator_sram #(
     end
   end
 
-  for (genvar p = 0; p < Cols * Parts; p++) begin : gen_data
-    assign data_o[p*PartBits+:PartBits] =
-        held_valid_q      ? held_q[p*PartBits+:PartBits]    :
-        data_forward_q[p] ? written_q[p*PartBits+:PartBits] : read_data[p*PartBits+:PartBits];
+  always_comb begin
+    data_o = held_valid_q ? held_q : read_data;
+    if (!held_valid_q && data_forward_q != '0) begin
+      for (int unsigned p = 0; p < Cols * Parts; p++) begin
+        if (data_forward_q[p]) data_o[p*PartBits+:PartBits] = written_q[p*PartBits+:PartBits];
+      end
+    end
   end
 
   assign data_valid_o = data_valid_q;

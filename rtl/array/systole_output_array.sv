@@ -64,7 +64,8 @@ module systole_output_array #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (moving[Rows-1:Rows-2]),
-    .flags_o ({offered, more})
+    .flags_o ({offered, more}),
+    .any_o   ()
   );
 
   // Drained: no multiplier is busy. Emptied: no row of sums is left but the one at the output.

@@ -176,7 +176,8 @@ module systole_attention_line #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (row_valid_q && sum_last),
-    .flags_o (result)
+    .flags_o (result),
+    .any_o   ()
   );
 
   systole_delay_line #(.Width(TagWidth), .Depth(systole_pkg::MacDepth)) u_tags (

@@ -172,7 +172,8 @@ module systole_head_mix_line #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (sum_ends),
-    .flags_o (out_valid_o)
+    .flags_o (out_valid_o),
+    .any_o   ()
   );
 
   systole_delay_line #(.Width(HeadWidth), .Depth(systole_pkg::RequantiseDepth)) u_out_head (

@@ -11,7 +11,8 @@ module systole_flag_line #(
   input  logic             rst_ni,
   input  logic             enable_i,
   input  logic [Width-1:0] flags_i,
-  output logic [Width-1:0] flags_o
+  output logic [Width-1:0] flags_o,
+  output logic             any_o    // a stage has one set: data beside them have to move
 );
 
   localparam int unsigned Total = Depth * Width;
@@ -27,6 +28,7 @@ module systole_flag_line #(
   end
 
   assign flags_o = stages_q[Total-1-:Width];
+  assign any_o   = stages_q != '0;
 
   `SYSTOLE_ASSERT_INIT(SizeUsable_A, Width >= 1 && Depth >= 1)
 

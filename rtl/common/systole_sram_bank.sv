@@ -29,9 +29,11 @@ module systole_sram_bank #(
   logic [RowBits-1:0] memory [Rows];
 
   always_ff @(posedge clk_i) begin
-    for (int unsigned l = 0; l < Lanes; l++) begin
-      if (enable_i[0] && write_i && mask_i[l]) begin
-        memory[row_i[RowWidth-1:0]][l*LaneBits+:LaneBits] <= data_i[l*LaneBits+:LaneBits];
+    if (enable_i[0] && write_i) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        if (mask_i[l]) begin
+          memory[row_i[RowWidth-1:0]][l*LaneBits+:LaneBits] <= data_i[l*LaneBits+:LaneBits];
+        end
       end
     end
   end

@@ -37,7 +37,8 @@ module systole_stream_pipe #(
     .rst_ni,
     .enable_i(advance_o),
     .flags_i (valid_i),
-    .flags_o (valid_o)
+    .flags_o (valid_o),
+    .any_o   ()
   );
 
   systole_delay_line #(.Width(Lanes), .Depth(Depth)) u_mask (

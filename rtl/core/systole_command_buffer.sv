@@ -99,9 +99,9 @@ module systole_command_buffer #(
     always_comb begin
       header = header_q;
       for (int unsigned p = 0; p < 2 * Parts; p++) begin
-        for (int unsigned l = 0; l < Piece; l++) begin
-          if (to_header[p] && piece[p*PieceBits+:PieceBits] == PieceBits'(r) && strobes[p*Piece+l]) begin
-            header[8*l+:8] = data_i[8*(p%Parts*Piece+l)+:8];
+        if (to_header[p] && piece[p*PieceBits+:PieceBits] == PieceBits'(r)) begin
+          for (int unsigned l = 0; l < Piece; l++) begin
+            if (strobes[p*Piece+l]) header[8*l+:8] = data_i[8*(p%Parts*Piece+l)+:8];
           end
         end
       end
@@ -135,17 +135,21 @@ module systole_command_buffer #(
     end
 
     always_ff @(posedge clk_i) begin
-      for (int unsigned l = 0; l < Piece; l++) begin
-        if (comes[l]) stored_q[to][8*l+:8] <= data[8*l+:8];
+      if (comes != '0) begin
+        for (int unsigned l = 0; l < Piece; l++) begin
+          if (comes[l]) stored_q[to][8*l+:8] <= data[8*l+:8];
+        end
       end
     end
 
     always_comb begin
       out       = stored_q[out_i];
       looked_at = stored_q[look_i];
-      for (int unsigned l = 0; l < Piece; l++) begin
-        if (comes[l] && to == out_i) out[8*l+:8] = data[8*l+:8];
-        if (comes[l] && to == look_i) looked_at[8*l+:8] = data[8*l+:8];
+      if (comes != '0) begin
+        for (int unsigned l = 0; l < Piece; l++) begin
+          if (comes[l] && to == out_i) out[8*l+:8] = data[8*l+:8];
+          if (comes[l] && to == look_i) looked_at[8*l+:8] = data[8*l+:8];
+        end
       end
     end
     assign command_o[8*r*Piece+:8*Piece] = out;

@@ -125,6 +125,7 @@ module systole_dispatcher #(
     localparam bit IsCompute = e >= ComputeBase && e < StoreBase;
 
     systole_range_hazard #(.Ranges(DramRanges), .Bits(DramBits)) u_dram (
+      .compare_i      (take),
       .older_write_i  (dram_write_q[e]),
       .older_begin_i  (dram_begin_q[e]),
       .older_end_i    (dram_end_q[e]),
@@ -136,6 +137,7 @@ module systole_dispatcher #(
       .read_late_o    (late[0])
     );
     systole_range_hazard #(.Ranges(2), .Bits(LocalBits)) u_scratchpad (
+      .compare_i      (take),
       .older_write_i  (scratchpad_write_q[e]),
       .older_begin_i  (scratchpad_begin_q[e]),
       .older_end_i    (scratchpad_end_q[e]),
@@ -147,6 +149,7 @@ module systole_dispatcher #(
       .read_late_o    (late[1])
     );
     systole_range_hazard #(.Ranges(1), .Bits(LocalBits)) u_accumulator (
+      .compare_i      (take),
       .older_write_i  (accumulator_write_q[e]),
       .older_begin_i  (accumulator_begin_q[e]),
       .older_end_i    (accumulator_end_q[e]),
@@ -158,6 +161,7 @@ module systole_dispatcher #(
       .read_late_o    (late[2])
     );
     systole_range_hazard #(.Ranges(1), .Bits(LocalBits)) u_statistics (
+      .compare_i      (take),
       .older_write_i  (statistics_write_q[e]),
       .older_begin_i  (statistics_begin_q[e]),
       .older_end_i    (statistics_end_q[e]),

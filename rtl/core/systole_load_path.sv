@@ -172,6 +172,7 @@ module systole_load_path #(
   logic unused_after_read, unused_after_write;
 
   systole_range_hazard #(.Ranges(DramRanges), .Bits(DramBits)) u_self (
+    .compare_i      (entry_o != '0),
     .older_write_i  (dram_write),
     .older_begin_i  (dram_begin),
     .older_end_i    (dram_end),

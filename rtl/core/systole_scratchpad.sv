@@ -158,8 +158,7 @@ module systole_scratchpad #(
     logic                   fresh_q;            // served in the cycle before
     logic [BankBits:0]      here_q, next_q;     // bank and half of its words
     logic [LaneBits-1:0]    lane, lane_q;
-    logic [DataWidth-1:0]   words;
-    logic [DataWidth-1:0]   held_q;
+    logic [DataWidth-1:0]   words, held_q;
 
     if (r == 0) begin : gen_parameters
       assign lane = parameters_address_i[LaneBits-1:0];
@@ -176,15 +175,22 @@ module systole_scratchpad #(
     end
 
     always_ff @(posedge clk_i) begin
-      here_q <= {bank[Port], word[Port][0]};
-      next_q <= {next_bank[Port], !word[Port][0]};
-      lane_q <= lane;
-      held_q <= read[r*DataWidth+:DataWidth];
+      if (grant[Port]) begin
+        here_q <= {bank[Port], word[Port][0]};
+        next_q <= {next_bank[Port], !word[Port][0]};
+        lane_q <= lane;
+      end
+      if (fresh_q) held_q <= words;
     end
 
-    assign words = DataWidth'({stored[next_q*DataWidth+:DataWidth], stored[here_q*DataWidth+:DataWidth]}
-                              >> {lane_q, 3'b000});
-    assign read[r*DataWidth+:DataWidth] = fresh_q ? words : held_q;
+    always_comb begin
+      words = held_q;
+      if (fresh_q) begin
+        words = DataWidth'({stored[next_q*DataWidth+:DataWidth], stored[here_q*DataWidth+:DataWidth]}
+                           >> {lane_q, 3'b000});
+      end
+    end
+    assign read[r*DataWidth+:DataWidth] = words;
   end
   assign parameters_data_o = read[DataWidth-1:0];
   assign array_data_o      = read[3*DataWidth-1:DataWidth];

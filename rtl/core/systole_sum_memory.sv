@@ -72,6 +72,14 @@ module systole_sum_memory #(
   assign write_both              = write_lane != '0;
   assign read_both               = read_lane != '0;
 
+  logic [1:0] write_part, write_next_part, read_part, read_next_part, load_part, load_next_part;
+  assign write_part              = part_of(write_row);
+  assign write_next_part         = part_of(write_next);
+  assign read_part               = part_of(read_row);
+  assign read_next_part          = part_of(read_next);
+  assign load_part               = part_of(load_row_i);
+  assign load_next_part          = part_of(load_next);
+
   // Sums in the lanes of the memories: those before the first one are in the second row.
   logic [Cols*32-1:0] lanes_data;
   logic [Cols-1:0]    lanes_mask, lanes_first;
@@ -100,12 +108,12 @@ module systole_sum_memory #(
     logic [Cols*4-1:0]   array_bytes, load_bytes;
     logic                unused_part;
 
-    assign write_first = part_of(write_row) == 2'(p);
-    assign read_first  = part_of(read_row) == 2'(p);
-    assign load_first  = part_of(load_row_i) == 2'(p);
-    assign write_here  = write_first || (write_both && part_of(write_next) == 2'(p));
-    assign read_here   = read_first || (read_both && part_of(read_next) == 2'(p));
-    assign load_here   = load_first || (load_both_i && part_of(load_next) == 2'(p));
+    assign write_first = write_part == 2'(p);
+    assign read_first  = read_part == 2'(p);
+    assign load_first  = load_part == 2'(p);
+    assign write_here  = write_first || (write_both && write_next_part == 2'(p));
+    assign read_here   = read_first || (read_both && read_next_part == 2'(p));
+    assign load_here   = load_first || (load_both_i && load_next_part == 2'(p));
     assign write_at    = write_first ? write_row : write_next;
     assign read_at     = read_first ? read_row : read_next;
     assign load_at     = load_first ? load_row_i : load_next;
@@ -169,8 +177,8 @@ module systole_sum_memory #(
     if (read_fire) begin
       lane_q   <= read_lane;
       both_q   <= read_both;
-      first_q  <= part_of(read_row);
-      second_q <= part_of(read_next);
+      first_q  <= read_part;
+      second_q <= read_next_part;
     end
   end
 

@@ -187,11 +187,7 @@ module systole_read_dma #(
   assign shift   = to[LaneBits-1:0] - lane;
   assign strobes = ~({2*DataBytes{1'b1}} << count) << to[LaneBits-1:0];
 
-  for (genvar l = 0; l < DataBytes; l++) begin : gen_lane
-    logic [LaneBits-1:0] from;
-    assign from            = LaneBits'(l) - shift;
-    assign rotated[8*l+:8] = r_data_i[{from, 3'b000}+:8];
-  end
+  assign rotated = DataWidth'({r_data_i, r_data_i} >> (DataWidth - 8 * 32'(shift)));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -204,10 +200,12 @@ module systole_read_dma #(
   end
 
   always_ff @(posedge clk_i) begin
-    write_sums_o                 <= slot_sums_q[r_id_i];
-    write_word_o                 <= to[LocalWidth-1:LaneBits];
-    write_data_o                 <= rotated;
-    {write_next_o, write_here_o} <= strobes;
+    if (take) begin
+      write_sums_o                 <= slot_sums_q[r_id_i];
+      write_word_o                 <= to[LocalWidth-1:LaneBits];
+      write_data_o                 <= rotated;
+      {write_next_o, write_here_o} <= strobes;
+    end
   end
 
   // ---------------------------------------------------------------- commands

@@ -121,23 +121,27 @@ module systole_layernorm_unit #(
   end
 
   // ------------------------------------------------------------------ pass B: sum of squares
-  logic                         square_valid, square_first, square_last;
+  logic                         square_valid, square_any, out_any, square_first, square_last;
+  logic                         moves;  // the lanes hold something, or take it
   logic [Lanes-1:0]             square_mask;
   logic [Lanes*SquareWidth-1:0] squares;
   logic [SumWidth-1:0]          sum_d, sum_q;
   logic                         root_start_q;
+
+  assign moves = advance && (pass_b || pass_c || square_any || out_any);
 
   systole_flag_line #(.Width(1), .Depth(SquareDepth)) u_square_flags (
     .clk_i,
     .rst_ni,
     .enable_i(advance),
     .flags_i (pass_b),
-    .flags_o (square_valid)
+    .flags_o (square_valid),
+    .any_o   (square_any)
   );
 
   systole_delay_line #(.Width(Lanes + 2), .Depth(SquareDepth)) u_square_tags (
     .clk_i,
-    .enable_i(advance),
+    .enable_i(moves),
     .data_i  ({first, last, mask}),
     .data_o  ({square_first, square_last, square_mask})
   );
@@ -240,7 +244,7 @@ module systole_layernorm_unit #(
 
     systole_layernorm_lane u_lane (
       .clk_i,
-      .enable_i    (advance),
+      .enable_i    (moves),
       .data_i      (excess[l*InWidth+:InWidth]),
       .mean_i      (mean),
       .multiplier_i(multiplier_i[l*32+:32]),
@@ -263,12 +267,13 @@ module systole_layernorm_unit #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (pass_c),
-    .flags_o (result)
+    .flags_o (result),
+    .any_o   (out_any)
   );
 
   systole_delay_line #(.Width(Lanes + 1), .Depth(systole_pkg::LayerNormDepth)) u_out_tags (
     .clk_i,
-    .enable_i(advance),
+    .enable_i(moves),
     .data_i  ({last, mask}),
     .data_o  ({last_o, out_mask})
   );

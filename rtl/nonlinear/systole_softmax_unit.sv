@@ -155,20 +155,24 @@ module systole_softmax_unit #(
   assign maximum = deferred ? maximum_a_q : (pass_b ? maximum_b_q : maximum_c_q);
 
   // ------------------------------------------------------------------ passes B and C: exponentials
-  logic             sum_valid, code_valid, exp_first, exp_last;
+  logic             sum_valid, code_valid, exp_any, code_any, exp_first, exp_last;
+  logic             moves;  // the lanes hold something, or take it
   logic [Lanes-1:0] exp_mask;
+
+  assign moves = advance && (pass_b || pass_c || exp_any || code_any);
 
   systole_flag_line #(.Width(2), .Depth(ExpDepth)) u_exp_flags (
     .clk_i,
     .rst_ni,
     .enable_i(advance),
     .flags_i ({pass_b, pass_c}),
-    .flags_o ({sum_valid, code_valid})
+    .flags_o ({sum_valid, code_valid}),
+    .any_o   (exp_any)
   );
 
   systole_delay_line #(.Width(Lanes + 2), .Depth(ExpDepth)) u_exp_tags (
     .clk_i,
-    .enable_i(advance),
+    .enable_i(moves),
     .data_i  ({first, last, mask}),
     .data_o  ({exp_first, exp_last, exp_mask})
   );
@@ -246,7 +250,7 @@ module systole_softmax_unit #(
 
     systole_softmax_lane u_lane (
       .clk_i,
-      .enable_i         (advance),
+      .enable_i         (moves),
       .score_i          (data_i[l*32+:32]),
       .maximum_i        (maximum),
       .score_multiplier_i,
@@ -271,12 +275,13 @@ module systole_softmax_unit #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (code_valid),
-    .flags_o (result)
+    .flags_o (result),
+    .any_o   (code_any)
   );
 
   systole_delay_line #(.Width(Lanes + 2), .Depth(systole_pkg::RequantiseDepth)) u_code_tags (
     .clk_i,
-    .enable_i(advance),
+    .enable_i(moves),
     .data_i  ({exp_first, exp_last, exp_mask}),
     .data_o  ({code_first, last_o, code_mask})
   );

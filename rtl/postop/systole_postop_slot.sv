@@ -73,6 +73,7 @@ module systole_postop_slot #(
   // is empty, whatever it held before the micro-code changed.
   logic [GeluDepth-1:0]       line, valid_q;
   logic [GeluDepth*Lanes-1:0] mask_q;
+  logic                       moves;  // the lanes hold a beat, or take one
 
   always_comb begin
     line = GeluDepth'({SumDepth{1'b1}});
@@ -90,7 +91,7 @@ module systole_postop_slot #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (enable_i) mask_q <= (GeluDepth * Lanes)'({mask_q, mask_i});
+    if (moves) mask_q <= (GeluDepth * Lanes)'({mask_q, mask_i});
   end
 
   // The last stage of the line.
@@ -110,13 +111,14 @@ module systole_postop_slot #(
   end
 
   assign busy_o = valid_q != '0;
+  assign moves  = enable_i && (valid_i || busy_o);
 
   // ---------------------------------------------------------------------------- lanes
   logic gelu_enable, scale_enable, sum_enable;
 
-  assign gelu_enable  = enable_i && uses_gelu;
-  assign scale_enable = enable_i && uses_scale;
-  assign sum_enable   = enable_i && uses_sum;
+  assign gelu_enable  = moves && uses_gelu;
+  assign scale_enable = moves && uses_scale;
+  assign sum_enable   = moves && uses_sum;
 
   for (genvar l = 0; l < Lanes; l++) begin : gen_lane
     systole_postop_lane u_lane (

@@ -109,7 +109,8 @@ module systole_mpu_tree #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (take),
-    .flags_o (tree_valid)
+    .flags_o (tree_valid),
+    .any_o   ()
   );
 
   systole_delay_line #(.Width(SlotWidth + 18), .Depth(TreeStages)) u_tree_beat (
@@ -144,7 +145,8 @@ module systole_mpu_tree #(
     .rst_ni,
     .enable_i(advance),
     .flags_i (tree_valid),
-    .flags_o (sum_valid)
+    .flags_o (sum_valid),
+    .any_o   ()
   );
 
   systole_delay_line #(.Width(SlotWidth + 1), .Depth(systole_pkg::HalfAddDepth)) u_sum_beat (

@@ -73,7 +73,8 @@ module systole_ring_way #(
     .rst_ni,
     .enable_i(1'b1),
     .flags_i (take),
-    .flags_o (write_o)
+    .flags_o (write_o),
+    .any_o   ()
   );
 
   systole_delay_line #(
@@ -110,7 +111,8 @@ module systole_ring_way #(
     .rst_ni,
     .enable_i(1'b1),
     .flags_i (pass && last_i),
-    .flags_o (complete)
+    .flags_o (complete),
+    .any_o   ()
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

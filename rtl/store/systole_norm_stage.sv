@@ -35,22 +35,25 @@ module systole_norm_stage #(
 
   localparam int unsigned FactorBits = systole_pkg::LayerNormFactorBits;
 
-  logic        advance;
+  logic        advance, takes, any, moves;
   logic [31:0] factor_q;
 
   assign advance = !(valid_o && !ready_i);
   assign ready_o = advance && known_i;
+  assign takes   = valid_i && known_i;
+  assign moves   = advance && (takes || any);  // the lanes hold something, or take it
 
   systole_flag_line #(.Width(1), .Depth(systole_pkg::LayerNormDepth)) u_flags (
     .clk_i, .rst_ni,
     .enable_i(advance),
-    .flags_i (valid_i && known_i),
-    .flags_o (valid_o)
+    .flags_i (takes),
+    .flags_o (valid_o),
+    .any_o   (any)
   );
 
   // A lane wants it one stage after its element.
   always_ff @(posedge clk_i) begin
-    if (advance) factor_q <= factor_i;
+    if (moves) factor_q <= factor_i;
   end
 
   for (genvar l = 0; l < Lanes; l++) begin : gen_lane
@@ -65,7 +68,7 @@ module systole_norm_stage #(
 
     systole_layernorm_lane #(.OwnRow(0)) u_lane (
       .clk_i,
-      .enable_i    (advance),
+      .enable_i    (moves),
       .data_i      (excess),
       .mean_i,
       .multiplier_i(multiplier_i[32*l+:32]),

@@ -41,9 +41,13 @@ module systole_parameter_bank #(
     .data_i
   );
 
-  for (genvar l = 0; l < Lanes; l++) begin : gen_lane
-    assign data_o[l*LaneBits+:LaneBits] = late_lanes_q[l] ? late_q[l*LaneBits+:LaneBits]
-                                                          : stored[l*LaneBits+:LaneBits];
+  always_comb begin
+    data_o = stored;
+    if (late_lanes_q != '0) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        if (late_lanes_q[l]) data_o[l*LaneBits+:LaneBits] = late_q[l*LaneBits+:LaneBits];
+      end
+    end
   end
 
 endmodule

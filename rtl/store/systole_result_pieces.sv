@@ -71,12 +71,14 @@ module systole_result_pieces #(
 
   always_comb begin
     bytes = '0;
-    for (int unsigned l = 0; l < Lanes; l++) begin
-      case (type_bytes_o)
-        2'd0:    bytes[8*l+:8]   = 8'(saturated(data_i[32*l+:32], type_i));
-        2'd1:    bytes[16*l+:16] = 16'(saturated(data_i[32*l+:32], type_i));
-        default: bytes[32*l+:32] = saturated(data_i[32*l+:32], type_i);
-      endcase
+    if (valid_i) begin
+      for (int unsigned l = 0; l < Lanes; l++) begin
+        case (type_bytes_o)
+          2'd0:    bytes[8*l+:8]   = 8'(saturated(data_i[32*l+:32], type_i));
+          2'd1:    bytes[16*l+:16] = 16'(saturated(data_i[32*l+:32], type_i));
+          default: bytes[32*l+:32] = saturated(data_i[32*l+:32], type_i);
+        endcase
+      end
     end
   end
 

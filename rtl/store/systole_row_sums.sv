@@ -124,7 +124,8 @@ module systole_row_sums #(
     .clk_i, .rst_ni,
     .enable_i(1'b1),
     .flags_i ({valid, row_end}),
-    .flags_o ({there, ends})
+    .flags_o ({there, ends}),
+    .any_o   ()
   );
   systole_delay_line #(.Width(SumWidth + 32), .Depth(Depth)) u_line (
     .clk_i,

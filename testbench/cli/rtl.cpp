@@ -25,10 +25,11 @@ namespace {
 struct RtlCommand {
   std::string task, of;
   std::vector<std::string> sizes;  ///< KEY=N
+  bool fast = false;
 };
 
-int add(const std::string& folder) {
-  const OwnManifest manifest = add_own_rtl(folder, program_version());
+int add(const std::string& folder, bool fast) {
+  const OwnManifest manifest = add_own_rtl(folder, program_version(), !fast);
   Table table("block|top|library");
   table.add({manifest.block, manifest.top, manifest.library()});
   print_text(table.text());
@@ -84,7 +85,10 @@ int ports(const std::string& block, const std::vector<std::string>& sizes) {
 }
 
 int run(const RtlCommand& options) {
-  return options.task == "add" ? add(options.of) : ports(options.of, options.sizes);
+  const bool adds = options.task == "add";
+  if (adds && !options.sizes.empty()) throw hw::InputError("--size: expected rtl ports");
+  if (!adds && options.fast) throw hw::InputError("--fast: expected rtl add");
+  return adds ? add(options.of, options.fast) : ports(options.of, options.sizes);
 }
 
 }  // namespace
@@ -102,6 +106,7 @@ void add_rtl_command(CLI::App& app, Action& action) {
   command.add_option("--size", options->sizes, "of ports: a size as in rtl.toml (repeatable)")
       ->type_name("KEY=N")
       ->allow_extra_args(false);
+  command.add_flag("--fast", options->fast, "add without assertions and waveforms");
   add_examples(command, {"systole rtl ports requantizer --size lanes=4",
                          "systole rtl add examples/own_rtl/requantizer"});
   set_action(command, action, options, run);

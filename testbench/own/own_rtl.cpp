@@ -158,8 +158,13 @@ void check_ports(const OwnManifest& manifest, const std::vector<RtlPort>& ours,
   }
 }
 
+constexpr const char* kTrace =
+    "  void trace(VerilatedFstC* file, int levels, int options = 0) {\n"
+    "    top.trace(file, levels, options);\n"
+    "  }\n";
+
 /// The model under our names of its ports, and the block.
-std::string glue(const OwnManifest& manifest, const std::string& program,
+std::string glue(const OwnManifest& manifest, const std::string& program, bool checked,
                  const std::vector<RtlPort>& ours, const std::vector<RtlPort>& theirs) {
   const std::string model = model_class(manifest);
   std::string members;
@@ -201,10 +206,7 @@ struct OwnPorts {{
   void eval() {{ top.eval(); }}
   void final() {{ top.final(); }}
   const char* modelName() const {{ return "{top}"; }}
-  void trace(VerilatedFstC* file, int levels, int options = 0) {{
-    top.trace(file, levels, options);
-  }}
-}};
+{trace}}};
 {adapter}
 namespace {{
 void* make([[maybe_unused]] const systole::testbench::OwnArguments& arguments,
@@ -214,14 +216,16 @@ void* make([[maybe_unused]] const systole::testbench::OwnArguments& arguments,
 }}
 }}
 extern "C" const systole::testbench::OwnBlock systole_own_block = {{
-    R"text({program})text", VERILATOR_VERSION, "{block}", {{{{{sizes}}}}}, R"text({folder})text", make}};
+    R"text({program})text", VERILATOR_VERSION, "{block}", {{{{{sizes}}}}}, R"text({folder})text", {checked},
+    make}};
 )",
       fmt::arg("model", model), fmt::arg("header", driver.header), fmt::arg("members", members),
       fmt::arg("top", manifest.top), fmt::arg("adapter", adapter),
       fmt::arg("unit", with_sizes(driver.unit)), fmt::arg("interface", driver.interface),
       fmt::arg("arguments", with_sizes(driver.arguments)), fmt::arg("program", program),
       fmt::arg("block", manifest.block), fmt::arg("sizes", fmt::join(manifest.sizes, ", ")),
-      fmt::arg("folder", manifest.folder));
+      fmt::arg("folder", manifest.folder), fmt::arg("checked", checked),
+      fmt::arg("trace", checked ? kTrace : ""));
 }
 
 /// Writes what Verilator makes of a block of Systole's to a folder. Returns its ports.
@@ -297,7 +301,7 @@ std::vector<RtlPort> block_ports(const std::string& block,
   return verilated_ports(block, block, sizes, work.path(), steps);
 }
 
-OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
+OwnManifest add_own_rtl(const std::string& folder, const std::string& program, bool checked) {
   std::error_code error;
   const std::string full = fs::weakly_canonical(folder, error).string();
   const OwnManifest manifest = read_manifest(error ? folder : full);
@@ -318,11 +322,12 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
   const std::vector<RtlPort> ours =
       verilated_ports(place, manifest.block, manifest.sizes, work.path() + "/ours", steps);
   const std::string theirs_folder = work.path() + "/theirs";
+  const std::string unknown = checked ? "unique" : "fast";
   std::vector<std::string> command = {
-      verilator(),    "--cc",       "-O3",         "--assert",
-      "--x-assign",   "unique",     "--x-initial", "unique",
-      "--trace-fst",  "-Wno-fatal", "--prefix",    model_class(manifest),
-      "--top-module", manifest.top, "--Mdir",      theirs_folder};
+      verilator(),    "--cc",       "-O3",        "--x-assign", unknown,
+      "--x-initial",  unknown,      "-Wno-fatal", "--prefix",   model_class(manifest),
+      "--top-module", manifest.top, "--Mdir",     theirs_folder};
+  if (checked) command.insert(command.end(), {"--assert", "--trace-fst"});
   // Verilator 5.006 forgets to declare the index of some loops over 64 words.
   command.emplace_back("-fno-reloop");
   for (const auto& [name, value] : manifest.parameters) {
@@ -352,7 +357,7 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
     (traced ? traces : all) += "#include \"" + source + "\"\n";
   }
   std::ofstream(theirs_folder + "/own_all.cc") << all << traces;
-  std::ofstream(theirs_folder + "/own_glue.cc") << glue(manifest, program, ours, theirs);
+  std::ofstream(theirs_folder + "/own_glue.cc") << glue(manifest, program, checked, ours, theirs);
   const std::string built = manifest.build_folder() + "/built.so";
   steps.begin("compiling " + manifest.top);
   run_or_fail(place,

@@ -22,8 +22,8 @@ struct RtlPort {
 /// Verilates the RTL in a folder and builds the library of it. `program`: version and commit of
 /// this program. What Verilator and the compiler print goes to standard error. Throws InputError
 /// with one line if the manifest or the ports are wrong, if a tool is missing, or if it finds
-/// errors.
-OwnManifest add_own_rtl(const std::string& folder, const std::string& program);
+/// errors. Not `checked`: without assertions and waveforms, which is faster to build and to run.
+OwnManifest add_own_rtl(const std::string& folder, const std::string& program, bool checked);
 
 /// Loads the library of a folder for `block`, and keeps it until the program ends. Throws
 /// InputError if it is of another block, has not been built, or was built of other files or for

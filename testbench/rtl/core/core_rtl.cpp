@@ -10,9 +10,11 @@
 namespace systole::testbench {
 namespace {
 
-std::unique_ptr<CoreBuild> core_build(const RtlOptions& options, const CoreSize& size) {
+/// `its`: options of this block.
+std::unique_ptr<CoreBuild> core_build(const RtlOptions& options, const RtlOptions& its,
+                                      const CoreSize& size) {
   const auto own = options.own.find("core");
-  if (own != options.own.end()) return make_own<CoreBuild>(*own->second, {}, options);
+  if (own != options.own.end()) return make_own<CoreBuild>(*own->second, {}, its);
   if (size.lanes == kCoreSizes[0].lanes) {
     return std::make_unique<CoreBuildOf<Vcore_4_checked>>(kCoreSizes[0]);
   }
@@ -25,11 +27,12 @@ std::unique_ptr<CoreBuild> core_build(const RtlOptions& options, const CoreSize&
 }  // namespace
 
 std::unique_ptr<CoreRtl> make_core(const RtlOptions& options, const CoreSize& size) {
-  return core_build(options, size)->rtl(options);
+  return core_build(options, options, size)->rtl(options);
 }
 
 std::unique_ptr<CorePorts> make_core_ports(const RtlOptions& options, const CoreSize& size) {
-  return core_build(options, size)->ports(options.for_block("core", 0));
+  const RtlOptions its = options.for_block("core", 0);
+  return core_build(options, its, size)->ports(its);
 }
 
 }  // namespace systole::testbench

@@ -28,4 +28,11 @@ const OwnBlock* find_own(const RtlOptions& options, const std::string& of_machin
   return &own;
 }
 
+void expect_waves(const OwnBlock& own, const RtlOptions& options) {
+  if (own.checked || options.wave.empty()) return;
+  const std::string folder = hw::printable(own.folder);
+  throw hw::InputError(
+      folder + ": was added with --fast, without waveforms, expected: systole rtl add " + folder);
+}
+
 }  // namespace systole::testbench

@@ -34,6 +34,7 @@ struct OwnBlock {
   const char* block;      ///< as its manifest says
   std::array<std::uint32_t, kMostSizes> sizes;  ///< in the order of the block's, the others 0
   const char* folder;                           ///< of its manifest
+  bool checked;                                 ///< has assertions and can write waveforms
   /// A new driver, a pointer to the interface of the block's drivers.
   void* (*make)(const OwnArguments& arguments, const RtlOptions& options);
 };
@@ -54,11 +55,15 @@ struct OwnSize {
                                        const std::string& block,
                                        std::initializer_list<OwnSize> sizes, RtlCounts& counts);
 
+/// Throws InputError if a waveform is asked for that it cannot write.
+void expect_waves(const OwnBlock& own, const RtlOptions& options);
+
 /// Its driver. `Interface` is that of the block's drivers.
 template <typename Interface>
 [[nodiscard]] std::unique_ptr<Interface> make_own(const OwnBlock& own,
                                                   const OwnArguments& arguments,
                                                   const RtlOptions& options) {
+  expect_waves(own, options);
   return std::unique_ptr<Interface>(static_cast<Interface*>(own.make(arguments, options)));
 }
 

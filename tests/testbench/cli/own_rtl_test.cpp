@@ -43,9 +43,11 @@ void write_example(const TempDirectory& directory, const std::string& file = "",
 }
 
 /// `systole rtl add`, with a compiler that does not optimise.
-ProgramRun add_quickly(const TempDirectory& directory) {
-  return run_systole({"rtl", "add", directory.path()}, ".",
-                     {{"CXX", source_path("tests/support/program/quick_cxx.sh")}});
+ProgramRun add_quickly(const TempDirectory& directory,
+                       const std::vector<std::string>& options = {}) {
+  std::vector<std::string> arguments = {"rtl", "add", directory.path()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_systole(arguments, ".", {{"CXX", source_path("tests/support/program/quick_cxx.sh")}});
 }
 
 /// Builds what is in the directory, and multiplies with it.
@@ -100,6 +102,22 @@ TEST(OwnRtl, OtherPortsAndAnAdapterTakeTheBlocksPlace) {
   expect_refusal(own("requantizer"), "adapter.h: changed after its library was built");
   fs::remove_all(directory.path("systole_build"));
   expect_refusal(own("requantizer"), "has not been built, expected: systole rtl add");
+}
+
+TEST(OwnRtl, AFastOneTakesTheSameCyclesAndWritesNoWaveform) {
+  const TempDirectory directory;
+  write_example(directory);
+  const ProgramRun built = add_quickly(directory, {"--fast"});
+  EXPECT_EQ(built.exit_code, 0) << built.err;
+  std::vector<std::string> arguments = kProduct;
+  arguments.insert(arguments.end(), {"--rtl", "requantizer=" + directory.path()});
+  const ProgramRun run = run_systole(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_GT(counts_in(run)["operations"], 0);
+  EXPECT_EQ(counts_in(run)["mismatches"], 0);
+  EXPECT_EQ(cycles_in(run), cycles_in(run_systole(kProduct)));
+  arguments.insert(arguments.end(), {"--wave", directory.path("w.fst")});
+  expect_refusal(arguments, "was added with --fast, without waveforms, expected: systole rtl add");
 }
 
 TEST(OwnRtl, ACopyOfOursNeedsNoMapping) {
