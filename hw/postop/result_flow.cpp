@@ -1,5 +1,7 @@
 #include "hw/postop/result_flow.h"
 
+#include <algorithm>
+
 #include "base/round.h"
 #include "hw/array/accumulator.h"
 
@@ -130,7 +132,10 @@ std::optional<std::uint64_t> ResultFlow::next(const InputTimes& inputs) {
     const bool in = stages_.step(sums_there_, refused);
     const bool has_room = !sums_there_ || in;
     const bool reads = *can && has_room;
-    if (is_refused_ && has_room) refuse(reads_.row());
+    if (is_refused_ && has_room) {
+      refused_.resize(std::max(refused_.size(), reads_.row() + 1));
+      ++refused_[reads_.row()];
+    }
     sums_there_ = reads || (sums_there_ && !in);
     if (!reads) continue;
     reads_.next();
@@ -154,19 +159,6 @@ void ResultFlow::take(std::uint64_t cycle) {
   if (++in_row_ < vectors_) return;
   in_row_ = 0;
   due_ += gap_;
-}
-
-void ResultFlow::refuse(std::uint64_t row) {
-  if (refused_.empty() || refused_.back().first != row) refused_.emplace_back(row, 0);
-  ++refused_.back().second;
-}
-
-std::uint64_t ResultFlow::refused(std::uint64_t row) const {
-  std::uint64_t cycles = 0;
-  for (const auto& [refused, count] : refused_) {
-    if (refused == row) cycles += count;
-  }
-  return cycles;
 }
 
 std::optional<std::uint64_t> ResultFlow::sums_read() const {

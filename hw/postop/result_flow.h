@@ -59,7 +59,9 @@ class ResultFlow {
   /// The cycle after that in which the last sums are read, as soon as it is known.
   [[nodiscard]] std::optional<std::uint64_t> sums_read() const;
   /// Cycles in which others had the sums of a row that the stages had room for.
-  [[nodiscard]] std::uint64_t refused(std::uint64_t row) const;
+  [[nodiscard]] std::uint64_t refused(std::uint64_t row) const {
+    return row < refused_.size() ? refused_[row] : 0;
+  }
 
  private:
   /// Whether the operands of the next vector of sums are there in cycle_; none: that is not known.
@@ -70,8 +72,6 @@ class ResultFlow {
   bool is_free(std::uint64_t cycle, const SumReads& sums, bool& is_met);
   /// The last sums of even results are read before this cycle, unless one of these is taken later.
   [[nodiscard]] std::uint64_t last_read() const { return read_ != 0 ? read_ : read_due_; }
-  /// Others have the sums of a row in cycle_.
-  void refuse(std::uint64_t row);
   void make_stages();
   /// Leaves even intervals: the stages move from the start on as they have so far.
   void move_stages();
@@ -83,10 +83,9 @@ class ResultFlow {
   std::uint64_t started_ = 0;
   std::uint64_t free_until_ = 0;  ///< no read waits in a cycle before this one
   bool waits_for_sums_ = false;
-  bool is_refused_ = false;  ///< others have the next sums in cycle_
-  /// Reads that others were in the way of: row, cycles.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> refused_;
-  bool shares_sums_ = true;  ///< others may be in the way
+  bool is_refused_ = false;             ///< others have the next sums in cycle_
+  std::vector<std::uint64_t> refused_;  ///< by row, up to the last one that was
+  bool shares_sums_ = true;             ///< others may be in the way
   bool even_ = true;
   std::uint64_t vectors_ = 1;  ///< of a row
   std::uint64_t left_ = 0;     ///< of the tile, that have not been taken
