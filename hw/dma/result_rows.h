@@ -68,6 +68,7 @@ class ResultRows {
   [[nodiscard]] std::uint64_t reached() const noexcept { return flow_.reached(); }
   /// That is for want of sums: of others that use the accumulator then.
   [[nodiscard]] bool waits_for_sums() const noexcept { return flow_.waits_for_sums(); }
+  /// Cycles in which others had the sums of a row that the stages had room for.
   [[nodiscard]] std::uint64_t refused(std::uint64_t row) const { return flow_.refused(row); }
   /// There is nothing in the stages that could leave them before the next operands come.
   [[nodiscard]] bool is_empty() const noexcept { return flow_.is_empty(); }

@@ -50,13 +50,20 @@ ProgramRun add_quickly(const TempDirectory& directory,
   return run_systole(arguments, ".", {{"CXX", source_path("tests/support/program/quick_cxx.sh")}});
 }
 
-/// Builds what is in the directory, and multiplies with it.
-ProgramRun built_and_run(const TempDirectory& directory) {
-  const ProgramRun built = add_quickly(directory);
-  EXPECT_EQ(built.exit_code, 0) << built.err;
+/// kProduct with what is in the directory as a block.
+std::vector<std::string> product_with(const TempDirectory& directory,
+                                      const std::string& block = "requantizer") {
   std::vector<std::string> arguments = kProduct;
-  arguments.insert(arguments.end(), {"--rtl", "requantizer=" + directory.path()});
-  return run_systole(arguments);
+  arguments.insert(arguments.end(), {"--rtl", block + "=" + directory.path()});
+  return arguments;
+}
+
+/// Builds what is in the directory, and multiplies with it.
+ProgramRun built_and_run(const TempDirectory& directory,
+                         const std::vector<std::string>& options = {}) {
+  const ProgramRun built = add_quickly(directory, options);
+  EXPECT_EQ(built.exit_code, 0) << built.err;
+  return run_systole(product_with(directory));
 }
 
 std::uint64_t cycles_in(const ProgramRun& run) { return document_of(run.out)["cycles"]; }
@@ -85,11 +92,7 @@ TEST(OwnRtl, OtherPortsAndAnAdapterTakeTheBlocksPlace) {
   const std::vector<std::string> other_lanes = {
       "matmul", "-m", "transformer", "9x10x11", "--rtl", "requantizer=" + directory.path()};
   expect_refusal(other_lanes, "requantizer has 4 lanes, expected postop.lanes of the machine, 16");
-  const auto own = [&](const std::string& block) {
-    std::vector<std::string> arguments = kProduct;
-    arguments.insert(arguments.end(), {"--rtl", block + "=" + directory.path()});
-    return arguments;
-  };
+  const auto own = [&](const std::string& block) { return product_with(directory, block); };
   expect_refusal(own("i_gelu"), "rtl.toml is of requantizer, expected i_gelu");
   expect_refusal(own("systolic_array"), "rtl.toml is of requantizer, expected systolic_array");
   expect_refusal(
@@ -107,15 +110,12 @@ TEST(OwnRtl, OtherPortsAndAnAdapterTakeTheBlocksPlace) {
 TEST(OwnRtl, AFastOneTakesTheSameCyclesAndWritesNoWaveform) {
   const TempDirectory directory;
   write_example(directory);
-  const ProgramRun built = add_quickly(directory, {"--fast"});
-  EXPECT_EQ(built.exit_code, 0) << built.err;
-  std::vector<std::string> arguments = kProduct;
-  arguments.insert(arguments.end(), {"--rtl", "requantizer=" + directory.path()});
-  const ProgramRun run = run_systole(arguments);
+  const ProgramRun run = built_and_run(directory, {"--fast"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_GT(counts_in(run)["operations"], 0);
   EXPECT_EQ(counts_in(run)["mismatches"], 0);
   EXPECT_EQ(cycles_in(run), cycles_in(run_systole(kProduct)));
+  std::vector<std::string> arguments = product_with(directory);
   arguments.insert(arguments.end(), {"--wave", directory.path("w.fst")});
   expect_refusal(arguments, "was added with --fast, without waveforms, expected: systole rtl add");
 }
