@@ -31,8 +31,10 @@ void FoldSteps::add(const cmd::Matmul& matmul, std::uint64_t ready) {
   };
   next.a_banks = banks_of(matmul.a, a_shape(matmul));
   next.b_banks = banks_of(matmul.b, b_shape(matmul));
-  next.is_plain = !next.a_banks.meets(next.b_banks) &&
-                  std::max(next.words.a, next.words.b) <= scratchpad_.ports;
+  const std::uint32_t most = next.a_banks.meets(next.b_banks)
+                                 ? std::uint32_t{next.words.a} + next.words.b
+                                 : std::max<std::uint32_t>(next.words.a, next.words.b);
+  next.is_plain = most <= scratchpad_.ports;
 }
 
 void FoldSteps::idle_until(std::uint64_t at) {
@@ -204,13 +206,14 @@ void FoldSteps::keep(const Run& run, const BankService::Passed& passed) {
   sums_.add(kept);
 }
 
-void FoldSteps::keep_folds(std::uint64_t count, std::uint64_t interval) {
+void FoldSteps::keep_folds(std::uint64_t count, std::uint64_t interval, std::uint64_t waits) {
   if (!keeps_sums_) return;
   SumRuns::Run kept = run_from_here(true);
   kept.rows = matmul(rows_.matmul).command.m;
-  kept.steps = count * interval;
-  kept.interval = interval;
-  kept.end = at_ + kept.steps;
+  kept.interval = interval - waits;
+  kept.waits = waits;
+  kept.steps = count * kept.interval;
+  kept.end = at_ + count * interval;
   sums_.add(kept);
 }
 
@@ -256,7 +259,8 @@ ArrayUse FoldSteps::passed_over(std::uint64_t from, std::uint64_t to) const {
     FoldSteps steps(*this, passed);
     steps.pass_folds((std::max(from, passed.begin) - passed.begin) / passed.interval,
                      passed.interval);
-    steps.advance(alone, std::min(to, passed.end), false, use);
+    // A step may have begun in the last cycle and take another one.
+    steps.advance(alone, std::min(to + 1, passed.end), false, use);
   }
   return use;
 }
@@ -280,7 +284,8 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until) {
   }
   if (array_.overlap != ArrayOverlap::kFull && !is_drained()) return false;
   const Matmul& of = matmul(rows_.matmul);
-  if (!of.is_plain || of.start > at_) return false;
+  if (of.start > at_) return false;
+  if (!of.is_plain) return skip_in_one_bank(banks, until);
   const Phase now = phase();
   const bool repeats = fold_ + 1 == rows_.fold && fold_held_ == held_ && fold_phase_ == now;
   std::uint64_t interval = at_ - fold_at_;
@@ -311,14 +316,59 @@ bool FoldSteps::skip(const BankService& banks, std::uint64_t until) {
   const std::size_t last_bank = std::max(of.a_banks.last_bank, of.b_banks.last_bank);
   const std::uint64_t free = std::min(until, banks.next_use(first_bank, last_bank, at_));
   if (free <= at_) return false;
-  const std::uint64_t count = std::min((free - at_) / interval, last - furthest);
+  return skip_folds(std::min((free - at_) / interval, last - furthest), interval, 0);
+}
+
+std::uint64_t FoldSteps::folds_in_bank(std::uint64_t bank) const {
+  const Matmul& of = matmul(weights_.matmul);
+  const std::uint64_t left = of.depths * of.columns - weights_.column * of.depths - weights_.depth;
+  if (of.b_banks.first_bank == of.b_banks.last_bank) return left;
+  const LocalTile& b = of.command.b;
+  const std::uint64_t begin = b.address + weights_.column * array_.cols;
+  const std::uint64_t end = (bank + 1) * bank_bytes_;
+  if (begin + word_bytes_ > end) return 0;
+  const std::uint64_t rows = std::min((end - word_bytes_ - begin) / b.pitch + 1, of.words.steps);
+  return rows / array_.rows - std::min(rows / array_.rows, weights_.depth);
+}
+
+bool FoldSteps::skip_in_one_bank(const BankService& banks, std::uint64_t until) {
+  const Matmul& of = matmul(rows_.matmul);
+  const std::uint64_t rows = array_.rows, m = of.command.m;
+  const bool reads_words = scratchpad_.ports == 1 && of.words.a == 1 && of.words.b == 1;
+  if (!reads_words || of.command.b_transposed || array_.overlap != ArrayOverlap::kFull ||
+      of.words.steps % rows != 0 || weights_.fold != rows_.fold + 1 || weights_.row != 0) {
+    return false;
+  }
+  const LocalTile& a = of.command.a;
+  const std::uint64_t both = std::min(rows, m);  // steps that read a row of A and one of B
+  const std::uint64_t last_word = a.address + (both - 1) * a.pitch + (of.depths - 1) * rows;
+  const std::uint64_t a_bank = of.a_banks.first_bank;
+  if (last_word + word_bytes_ > (a_bank + 1) * bank_bytes_) return false;
+  const LocalTile& b = of.command.b;
+  const std::uint64_t first =
+      b.address + weights_.depth * rows * b.pitch + weights_.column * array_.cols;
+  const std::uint64_t b_bank = first / bank_bytes_;
+  const std::uint64_t free = std::min({until, banks.next_use(a_bank, of.a_banks.last_bank, at_),
+                                       banks.next_use(b_bank, b_bank, at_)});
+  if (free <= at_) return false;
+  const std::uint64_t waits = a_bank == b_bank ? both : 0;
+  const std::uint64_t interval = std::max(rows, m) + waits;
+  const std::uint64_t last =
+      rows_.fold - rows_.depth - rows_.column * of.depths + of.depths * of.columns - 1;
+  const std::uint64_t ahead = std::min(last - weights_.fold, folds_in_bank(b_bank));
+  return skip_folds(std::min((free - at_) / interval, ahead), interval, waits);
+}
+
+bool FoldSteps::skip_folds(std::uint64_t count, std::uint64_t interval, std::uint64_t waits) {
   if (count == 0) return false;
-  passed_.push_back({at_, at_ + count * interval, interval, of, rows_, weights_, columns_, filled_,
-                     filled_count_, since_row_});
-  keep_folds(count, interval);
+  passed_.push_back({at_, at_ + count * interval, interval, matmul(rows_.matmul), rows_, weights_,
+                     columns_, filled_, filled_count_, since_row_});
+  keep_folds(count, interval, waits);
+  held_ += count * waits;
   pass_folds(count, interval);
   fold_ = rows_.fold;
   fold_at_ = at_;
+  fold_held_ = held_;
   return true;
 }
 

@@ -169,8 +169,8 @@ class FoldSteps {
   void take(const Run& run, std::uint64_t steps);
   /// Steps of a run pass, from `at_` on: rows of A, and waits, are kept.
   void keep(const Run& run, const BankService::Passed& passed);
-  /// The same of folds that are passed over.
-  void keep_folds(std::uint64_t count, std::uint64_t interval);
+  /// The same of folds that are passed over, of which so many steps take a cycle more.
+  void keep_folds(std::uint64_t count, std::uint64_t interval, std::uint64_t waits);
   [[nodiscard]] SumRuns::Run run_from_here(bool takes_rows) const;
   /// Moves on by rows of a fold that has `count`. Returns whether the matmul is over.
   bool move(Place& place, std::uint64_t steps, std::uint64_t count) const;
@@ -179,6 +179,13 @@ class FoldSteps {
   [[nodiscard]] Phase phase() const;
   /// Passes over folds that take as long as the one before, and that nobody hinders.
   bool skip(const BankService& banks, std::uint64_t until);
+  /// The same of folds that read B, and A beside it, from one bank each, of one port: if that is
+  /// the same bank, a step that reads both takes two cycles.
+  bool skip_in_one_bank(const BankService& banks, std::uint64_t until);
+  /// Folds, from the one whose weights are read next, whose weights are in a bank, as its first
+  /// row is.
+  [[nodiscard]] std::uint64_t folds_in_bank(std::uint64_t bank) const;
+  bool skip_folds(std::uint64_t count, std::uint64_t interval, std::uint64_t waits);
   void pass_folds(std::uint64_t count, std::uint64_t interval);
 
   Machine::Array array_;

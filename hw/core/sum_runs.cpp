@@ -68,6 +68,13 @@ void SumRuns::find_moves(const Run& run, const BankService& banks) {
   }
 }
 
+std::optional<std::uint64_t> SumRuns::step_of(const Run& run, std::uint64_t cycles) {
+  const std::uint64_t fold = run.interval + run.waits;  // its cycles
+  const std::uint64_t first = cycles / fold * run.interval, in_fold = cycles % fold;
+  if (in_fold >= 2 * run.waits) return first + in_fold - run.waits;
+  return in_fold % 2 == 0 ? std::nullopt : std::optional(first + in_fold / 2);
+}
+
 void SumRuns::find(std::uint64_t from, std::uint64_t to, const Known& known,
                    const BankService& banks) {
   if (sums_.empty()) sums_.resize(kWindow);
@@ -84,7 +91,11 @@ void SumRuns::find(std::uint64_t from, std::uint64_t to, const Known& known,
     if (now != runs_.size() && runs_[now].begin <= last_move) {
       const Run& run = runs_[now];
       moves = run.before + last_move - run.begin;
-      if (run.end - run.begin != run.steps) {
+      if (run.waits != 0) {
+        const std::optional<std::uint64_t> step = step_of(run, last_move - run.begin);
+        if (!step) continue;
+        moves = run.before + *step;
+      } else if (run.end - run.begin != run.steps) {
         find_moves(run, banks);
         const auto move = std::lower_bound(moves_.begin(), moves_.end(), last_move);
         if (move == moves_.end() || *move != last_move) continue;

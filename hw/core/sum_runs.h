@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "hw/array/fold_stream.h"
@@ -36,6 +37,7 @@ class SumRuns {
     BankStep reads;                    ///< of each, if some took more than a cycle
     std::uint64_t rows = 0;            ///< of a fold that are taken, 0: none
     std::uint64_t interval = 1;        ///< steps from a fold's begin to that of the next
+    std::uint64_t waits = 0;           ///< of a fold, the first so many take two cycles
     std::uint64_t row = 0, column = 0, depth = 0;  ///< the first
     std::uint64_t depths = 1;                      ///< tiles of k
     std::uint64_t c = 0, pitch = 0;
@@ -91,6 +93,8 @@ class SumRuns {
   void find(std::uint64_t from, std::uint64_t to, const Known& known, const BankService& banks);
   [[nodiscard]] Sums sums_of(const Run& run, std::uint64_t step) const;
   void find_moves(const Run& run, const BankService& banks);
+  /// The step whose last cycle is so long after the begin of folds; nothing if none's is.
+  [[nodiscard]] static std::optional<std::uint64_t> step_of(const Run& run, std::uint64_t cycles);
   /// Runs whose sums nobody asks for, before `next` is added.
   void forget_before(const Run& next);
 
