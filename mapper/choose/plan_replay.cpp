@@ -8,6 +8,7 @@
 
 #include "base/round.h"
 #include "hw/attention/timing/attention_plan.h"
+#include "mapper/choose/command_repeats.h"
 #include "mapper/choose/repeats.h"
 #include "mapper/emit/emitter.h"
 #include "mapper/place/constant_image.h"
@@ -129,29 +130,30 @@ class PlanReplayer {
   }
 
   PlanReplay run(Repeats repeats, std::uint64_t limit) {
+    repeats_ = repeats;
     choice_.begin(repeats == Repeats::kDraft ? Judge::kCost : Judge::kReplay);
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
       const bool drafts = repeats == Repeats::kDraft;
       // What is left is dispatched later.
       const std::uint64_t left = drafts ? left_from(i) : least_left_[i];
-      if (replay_.dispatch() + skipped_ + left > limit) {
+      if (at() + left > limit) {
         result_.given_up = true;
         return std::move(result_);
       }
       if (drafts && all_taken(i)) {
-        result_.cycles = replay_.finish() + alike_left(i);
+        result_.cycles = replay_.finish() + skipped_ + alike_left(i);
         return std::move(result_);
       }
       const auto repeat = repeats != Repeats::kReplayed ? finder.next() : std::nullopt;
       if (!repeat) {
-        const std::uint64_t before = replay_.dispatch();
+        const std::uint64_t before = at();
         if (!replay(i, drafts ? limit : kNoLimit)) {
           result_.given_up = true;
           return std::move(result_);
         }
-        taken_[shapes_[i]] = replay_.dispatch() - before;
-        finder.add(choice_.last(), replay_.dispatch() + skipped_);
+        taken_[shapes_[i]] = at() - before;
+        finder.add(choice_.last(), at());
         ++i;
         continue;
       }
@@ -211,6 +213,9 @@ class PlanReplayer {
     std::size_t op = 0, group = SIZE_MAX;
     std::uint64_t later = 0;
   };
+
+  /// Cycle in which the last command so far was dispatched.
+  [[nodiscard]] std::uint64_t at() const { return replay_.dispatch() + skipped_; }
 
   RepeatFinder find_repeats() {
     using Key = decltype(TilingProblem().key());
@@ -304,34 +309,71 @@ class PlanReplayer {
       for (const TiledGroup& one : tiled.groups) result_.tilings.push_back(one.tiling);
       emitter_.emit(pipeline, tiled.groups);
     }
-    if (!replay_commands(index, limit)) return false;
     for (std::size_t g = pipeline.first; g < pipeline.end(); ++g) {
       ends_[g] = {first_op + g - pipeline.first, SIZE_MAX, skipped_};
     }
+    if (!replay_commands(index, first_op, limit)) return false;
     ++result_.replayed;
     return true;
   }
 
-  bool replay_commands(std::size_t index, std::uint64_t limit) {
-    const std::size_t count = program_.commands.size();
-    const std::uint64_t begun = replay_.dispatch();
-    std::uint64_t first_end = begun;
-    for (std::size_t first = 0; first < count;) {
-      const std::size_t end = limit == kNoLimit ? count : std::min(first + kBetweenLooks, count);
-      replay_.run(program_, first, end);
-      if (first == 0) first_end = replay_.dispatch();
-      if (first != 0 && end != count) {
-        // The first commands wait for what comes in at first.
-        const double pace = static_cast<double>(replay_.dispatch() - first_end) /
-                            static_cast<double>(end - kBetweenLooks);
-        const double rest = kPace * pace * static_cast<double>(count - end);
-        const auto taken = static_cast<double>(replay_.dispatch() - begun) + rest;
-        const std::uint64_t left = left_from(index + 1, taken) + static_cast<std::uint64_t>(rest);
-        if (replay_.dispatch() + skipped_ + left > limit) return false;
+  /// The commands of pipeline `index`, whose first operator is that one.
+  bool replay_commands(std::size_t index, std::size_t first_op, std::uint64_t limit) {
+    const std::uint64_t begun = at();
+    std::optional<std::pair<std::size_t, std::uint64_t>> look;  // the first: commands, cycle
+    for (const Stretch& stretch : stretches()) {
+      for (std::size_t first = stretch.first; first < stretch.measured();) {
+        const std::size_t end = std::min(first + kBetweenLooks, stretch.measured());
+        replay_.run(program_, first, end);
+        first = end;
+        if (!look) {
+          look = {end, at()};
+        } else if (limit != kNoLimit && is_late(index, begun, *look, end, limit)) {
+          return false;
+        }
       }
-      first = end;
+      const std::uint64_t before = replay_.dispatch();
+      replay_.run(program_, stretch.measured(), stretch.last);
+      const std::uint64_t period = replay_.dispatch() - before;
+      keep_ends(index, first_op, stretch, period);
+      skipped_ += stretch.repeats * period;
     }
     return true;
+  }
+
+  [[nodiscard]] std::vector<Stretch> stretches() const {
+    if (repeats_ == Repeats::kReplayed) return {{0, program_.commands.size(), 0, 0}};
+    return find_stretches(program_, machine_,
+                          repeats_ == Repeats::kDraft ? Alike::kInShape : Alike::kInBanks);
+  }
+
+  /// Whether a draft will not be dispatched before `limit`: of pipeline `index`, begun in that
+  /// cycle, `done` commands have been. The first ones wait for what comes in at first.
+  [[nodiscard]] bool is_late(std::size_t index, std::uint64_t begun,
+                             const std::pair<std::size_t, std::uint64_t>& look, std::size_t done,
+                             std::uint64_t limit) const {
+    const std::size_t count = program_.commands.size();
+    if (done == count) return false;
+    const double pace =
+        static_cast<double>(at() - look.second) / static_cast<double>(done - look.first);
+    const double rest = kPace * pace * static_cast<double>(count - done);
+    const auto taken = static_cast<double>(at() - begun) + rest;
+    return at() + left_from(index + 1, taken) + static_cast<std::uint64_t>(rest) > limit;
+  }
+
+  /// Where the operators of pipeline `index` end, as far as a stretch of its commands goes.
+  void keep_ends(std::size_t index, std::size_t first_op, const Stretch& stretch,
+                 std::uint64_t period) {
+    const Pipeline& pipeline = pipelines_[index];
+    for (std::size_t i = stretch.first; i < stretch.end(); ++i) {
+      const std::size_t op = program_.commands[i].op - first_op;
+      if (op >= pipeline.levels.size()) continue;  // a row mix that stores are encoded by
+      End& end = ends_[pipeline.first + op];
+      end = {first_op + op, SIZE_MAX, skipped_};
+      if (i < stretch.last) continue;
+      end.op = program_.commands[stretch.like(i)].op;
+      end.later += stretch.periods_after(i) * period;
+    }
   }
 
   [[nodiscard]] bool is_fixed(std::size_t group) const {
@@ -386,7 +428,8 @@ class PlanReplayer {
   std::vector<std::size_t> shapes_;        ///< by pipeline: a number, equal for equal shapes
   std::vector<std::uint64_t> taken_;       ///< by shape: cycles of the last one replayed, 0: none
   std::vector<End> ends_;                  ///< by group
-  std::uint64_t skipped_ = 0;              ///< cycles of pipelines taken over
+  Repeats repeats_ = Repeats::kReplayed;
+  std::uint64_t skipped_ = 0;  ///< cycles of what was not replayed
   PlanReplay result_;
 };
 

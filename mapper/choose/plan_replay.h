@@ -24,17 +24,18 @@ struct PlanReplay {
   bool given_up = false;     ///< after the limit, without the rest
 };
 
-/// Which pipelines are replayed: all, or not those of layers (and heads) that repeat the ones
-/// before; or, for a draft with the first tilings of the cost model, none once all that are left
-/// have the shape of others before them: they are assumed to take as long, and only the cycles of
-/// the whole program are known.
+/// What is replayed: all, or neither commands nor pipelines of layers (and heads) that repeat the
+/// ones before; or, for a draft with the first tilings of the cost model, none once all that are
+/// left have the shape of others before them: they are assumed to take as long, and only the cycles
+/// of the whole program are known.
 enum class Repeats : std::uint8_t { kReplayed, kTakenOver, kDraft };
 
 /// Tilings that groups have to have, by group; the others are chosen.
 using FixedTilings = std::vector<std::optional<Tiling>>;
 
-/// Chooses tilings for the groups, replays their commands, keeps none. Where layers repeat, in
-/// shapes, tilings and cycles, the rest of them are expected to take as long as the last one
+/// Chooses tilings for the groups, replays their commands, keeps none. Commands that repeat those
+/// before them are expected to take as long (mapper/choose/command_repeats.h). Where layers repeat,
+/// in shapes, tilings and cycles, the rest of them are expected to take as long as the last one
 /// replayed. A plan that is not done by cycle `limit` is given up. Throws InputError that names a
 /// group of which not even single folds fit.
 /// `fixed` is empty, or of groups that are pipelines of their own.

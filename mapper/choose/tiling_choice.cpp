@@ -162,7 +162,7 @@ std::vector<Tiling> TilingChoice::candidates_alone(const TiledGroup& group,
     one.tiling = tiling;
     commands += one.commands();
   }
-  if (commands <= TilingTrials::kMostReplayed) return all;
+  if (commands / TilingTrials::kEmitted <= TilingTrials::kMostReplayed) return all;
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   for (std::size_t i = 0; i < all.size(); ++i) {
     one.tiling = all[i];

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/round.h"
+#include "mapper/choose/command_repeats.h"
 #include "mapper/replay/replay_work.h"
 
 namespace systole::mapper {
@@ -53,6 +54,16 @@ class LeastLeft {
     postop_.add_up();
   }
 
+  /// The repeats of a stretch are not replayed.
+  void skip(const hw::Program& program, const Stretch& stretch) {
+    for (std::size_t i = stretch.last; i < stretch.end(); ++i) {
+      const hw::Unit unit = hw::unit_of(program.commands[i].opcode());
+      if (unit == hw::Unit::kCompute) ++array_.skipped;
+      if (unit == hw::Unit::kStore) ++postop_.skipped;
+      if (unit == hw::Unit::kLoad) ++loads_.skipped;
+    }
+  }
+
   /// A cycle before which the commands have not completed on a replay that went on from the state.
   [[nodiscard]] std::uint64_t end(const Replay& replay) const {
     // One load may be in part on the bus.
@@ -74,13 +85,14 @@ class LeastLeft {
     }
     /// Of the commands after so many of the unit.
     [[nodiscard]] std::uint64_t left(std::uint64_t ended) const {
-      const std::uint64_t done = std::max(ended, before) - before;
+      const std::uint64_t done = std::max(ended, before) - before + skipped;
       return cycles[std::min<std::uint64_t>(done, cycles.size() - 1)];
     }
     [[nodiscard]] std::uint64_t end(const Replay::Progress& now) const {
       return now.free + left(now.ended);
     }
-    std::uint64_t before;  ///< commands of the unit before these
+    std::uint64_t before;       ///< commands of the unit before these
+    std::uint64_t skipped = 0;  ///< of these
     std::vector<std::uint64_t> cycles;
   };
   static std::uint64_t least_beats(const hw::Command& command, std::uint32_t width) {
@@ -123,7 +135,8 @@ std::optional<std::uint64_t> TilingTrials::end(const std::vector<TiledGroup>& gr
     }
   }
   expected += std::min<std::uint64_t>(following, kOfNext);
-  if (replayed_ + expected > kMostReplayed) return std::nullopt;
+  if (replayed_ + expected / kEmitted > kMostReplayed) return std::nullopt;
+  replayed_ += expected / kEmitted;
   hw::Program program;
   if (!spare_.empty()) {
     program.commands = std::move(spare_.back());
@@ -190,19 +203,35 @@ std::uint64_t TilingTrials::expected_by_sample(const TiledGroup& group) const {
 }
 
 void TilingTrials::run(const hw::Program& program, std::uint64_t limit, Trial& trial) {
+  const hw::Machine& machine = emitter_.target().machine;
   trial.dispatched.clear();
   Replay& replay = scratch_;
   replay = replay_;
-  const std::size_t count = program.commands.size();
-  trial.chunks = ceil_div(count, kAtOnce);
-  const LeastLeft least(program, emitter_.target().machine, replay_);
-  for (std::size_t first = 0; first < count; first += kAtOnce) {
-    replay.run(program, first, std::min(first + kAtOnce, count));
-    trial.dispatched.push_back(replay.dispatch());
-    trial.not_before = std::max(replay.dispatch(), least.end(replay));
-    if (trial.not_before >= limit) return;
+  const std::vector<Stretch> stretches = find_stretches(program, machine, Alike::kInBanks);
+  trial.chunks = 0;
+  for (const Stretch& stretch : stretches) {
+    trial.chunks +=
+        ceil_div(stretch.measured() - stretch.first, kAtOnce) + ceil_div(stretch.period, kAtOnce);
   }
-  trial.end = replay.finish();
+  LeastLeft least(program, machine, replay_);
+  std::uint64_t skipped = 0;  // cycles of what is not replayed
+  for (const Stretch& stretch : stretches) {
+    std::uint64_t measured = 0;
+    for (std::size_t first = stretch.first; first < stretch.last;) {
+      const bool is_before = first < stretch.measured();
+      if (first == stretch.measured()) measured = replay.dispatch();
+      const std::size_t end =
+          std::min(first + kAtOnce, is_before ? stretch.measured() : stretch.last);
+      replay.run(program, first, end);
+      first = end;
+      trial.dispatched.push_back(replay.dispatch() + skipped);
+      trial.not_before = skipped + std::max(replay.dispatch(), least.end(replay));
+      if (trial.not_before >= limit) return;
+    }
+    skipped += stretch.repeats * (replay.dispatch() - measured);
+    least.skip(program, stretch);
+  }
+  trial.end = replay.finish() + skipped;
 }
 
 }  // namespace systole::mapper

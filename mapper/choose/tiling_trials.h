@@ -18,8 +18,9 @@ namespace systole::mapper {
 class TilingTrials {
  public:
   using Commands = std::vector<hw::Command>;
-  /// Commands that are replayed to decide on one pipeline.
-  static constexpr std::uint64_t kMostReplayed = 40'000;
+  /// Commands that are replayed to decide on one pipeline, and commands that take as long to emit
+  /// as to replay one.
+  static constexpr std::uint64_t kMostReplayed = 40'000, kEmitted = 8;
 
   /// `spare`: memory of commands of trials before, taken and given back; `scratch`: of a replay.
   TilingTrials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,

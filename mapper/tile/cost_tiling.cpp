@@ -16,12 +16,14 @@ namespace {
 
 /// Sizes of the balanced cuts of `extent` into 1, 2, 3 ... pieces, multiples of `unit`, largest
 /// first, none twice, down to the unit. Of many pieces not every number is tried: their sizes
-/// hardly differ.
+/// hardly differ. With steps of a third of their number, in place of a quarter, from eight on,
+/// BERT-Base at 512 is mapped in half the time.
 std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t unit) {
-  constexpr std::uint64_t kEachUpTo = 4;
+  constexpr std::uint64_t kFew = 8, kStepOfFew = 4, kStepOfMany = 3;
   std::vector<std::uint32_t> sizes;
   const std::uint64_t most = ceil_div(extent, unit);
-  for (std::uint64_t pieces = 1; pieces <= most; pieces += ceil_div(pieces, kEachUpTo)) {
+  for (std::uint64_t pieces = 1; pieces <= most;
+       pieces += ceil_div(pieces, pieces < kFew ? kStepOfFew : kStepOfMany)) {
     const std::uint64_t size = round_up(ceil_div(extent, pieces), unit);
     if (sizes.empty() || size < sizes.back()) sizes.push_back(static_cast<std::uint32_t>(size));
   }

@@ -10,18 +10,19 @@
 #include "mapper/place/pipeline.h"
 #include "mapper/place/placement.h"
 #include "mapper/test_graphs.h"
+#include "model/seeded/shapes.h"
 #include "support/network/pipelined_mapping.h"
 
 namespace systole::mapper {
 namespace {
 
 PlanReplay replay(const model::Graph& graph, const hw::Machine& machine, TilingChoice& choice,
-                  std::uint64_t limit, const Pipelining& allowed = {}) {
+                  std::uint64_t limit, const Pipelining& allowed = {},
+                  Repeats repeats = Repeats::kTakenOver) {
   const std::vector<Group> groups = fuse(graph, machine).groups;
   const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine, allowed);
   const Placement placement = place_tensors(graph, groups, pipelines, machine);
-  return replay_plan(graph, machine, groups, pipelines, placement, choice, Repeats::kTakenOver,
-                     limit);
+  return replay_plan(graph, machine, groups, pipelines, placement, choice, repeats, limit);
 }
 PlanReplay replay(const model::Graph& graph, const hw::Machine& machine, std::uint64_t limit) {
   TilingChoice choice(machine);
@@ -65,6 +66,33 @@ TEST(PlanReplay, PlanIsGivenUpBeforeItIsLateIfItsUnitsNeedLonger) {
   EXPECT_EQ(replay(product(64, 512, 512), all[1], UINT64_MAX).least, array);
   EXPECT_EQ(replay(product(2048, 64, 16), all[2], UINT64_MAX).least, postop);
   EXPECT_EQ(replay(product(1, 1024, 1024), all[3], UINT64_MAX).least, loads);
+}
+
+// Operators whose last commands are not replayed end where those that they repeat say.
+TEST(PlanReplay, OperatorsOfRepeatedCommandsTakeWhatTheyWouldIfAllWereReplayed) {
+  model::EncoderShape shape = model::find_shape("bert-base");
+  shape.layers = 2;
+  model::SeededOptions options;
+  options.shape_only = true;
+  const model::Graph graph = model::make_seeded_encoder("bert", shape, 256, 1, options);
+  for (const hw::Machine& machine : machines()) {
+    for (const bool by_heads : {false, true}) {
+      const Pipelining allowed{by_heads, false, 0, false};
+      TilingChoice choice(machine);  // decides once
+      const PlanReplay some = replay(graph, machine, choice, UINT64_MAX, allowed);
+      const PlanReplay all =
+          replay(graph, machine, choice, UINT64_MAX, allowed, Repeats::kReplayed);
+      const auto cycles = static_cast<double>(all.cycles);
+      EXPECT_NEAR(static_cast<double>(some.cycles) / cycles, 1, 0.01);
+      ASSERT_EQ(some.tilings.size(), all.tilings.size());
+      for (std::size_t i = 0; i < all.tilings.size(); ++i) {
+        ASSERT_TRUE(same_tiles(some.tilings[i], all.tilings[i])) << i;
+        const auto here = static_cast<double>(all.tilings[i].cycles);
+        EXPECT_NEAR(static_cast<double>(some.tilings[i].cycles), here, 0.05 * here + 2'000)
+            << i << ' ' << by_heads;
+      }
+    }
+  }
 }
 
 // To compare plans, a pipeline between new neighbours is tried with what was found between others.
