@@ -113,7 +113,6 @@ class RepeatsOfOne {
       if (period > kMostPeriod) break;
       const std::size_t measured = round_up(kMeasured, period);
       Stretch stretch{at, at + round_up(kBefore, period) + measured, measured, 0};
-      // Most periods are none, which the first commands say.
       if (stretch.last + measured > count) continue;
       const std::size_t end = end_of(next, period);
       if (stretch.last + measured > end) continue;
