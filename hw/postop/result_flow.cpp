@@ -17,16 +17,16 @@ bool waits_for_units(const Chain& chain) {
 }  // namespace
 
 ResultFlow::ResultFlow(const ChainCycles& stages, const Chain& chain, const Tile& tile,
-                       std::uint32_t lanes, std::uint64_t read, bool whole)
+                       std::uint32_t lanes, std::uint64_t read, Inputs inputs)
     : chain_(chain),
       tile_(tile),
       lanes_(lanes),
       access_(read),
-      even_(tensor_operands(chain) == 0 && !waits_for_units(chain)),
+      even_(inputs != Inputs::kRows && tensor_operands(chain) == 0 && !waits_for_units(chain)),
       vectors_(ceil_div(tile.cols, std::uint64_t{lanes})),
       left_(tile.rows * vectors_),
       last_(left_ - 1),
-      whole_(whole) {
+      whole_(inputs == Inputs::kWhole) {
   if (!even_) {
     make_stages();
     return;

@@ -37,10 +37,16 @@ class ResultFlow {
     std::uint64_t rows = 1, cols = 1;
     std::uint64_t at = 0, pitch = 0;  ///< sums of the accumulator
   };
+  /// What a command makes its results of.
+  enum class Inputs : std::uint8_t {
+    kSums,   ///< sums, and tensor operands as they are there
+    kWhole,  ///< all operands come before the first sums are read
+    kRows,   ///< rows from memory in place of sums: InputTimes says when vectors are there
+  };
   /// `stages`: what chain_cycles() says of the tile; `read`: cycles of an access to the
-  /// accumulator; `whole`: all operands come before the first sums are read.
+  /// accumulator, or to what holds the rows.
   ResultFlow(const ChainCycles& stages, const Chain& chain, const Tile& tile, std::uint32_t lanes,
-             std::uint64_t read, bool whole);
+             std::uint64_t read, Inputs inputs);
   /// Its command starts in cycle `started` and takes `set_up` cycles before its first sums can be
   /// read. Once.
   void start(std::uint64_t started, std::uint64_t set_up);

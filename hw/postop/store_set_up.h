@@ -83,6 +83,8 @@ class StoreSetUp {
     return first;
   }
 
+  /// A program begins, which has chains of its own.
+  void forget() { chain_.reset(); }
   /// From this cycle on the unit can take the next command: all results have left the chain.
   void end(std::uint64_t free) { free_ = free; }
 

@@ -178,6 +178,12 @@ void CommandCheck::check_pre(const cmd::Load& load, bool sums) const {
     fail("its chain gives " + std::string(name_of(chain.out)) + ", expected " +
          (sums ? "s32" : "elements of one byte"));
   }
+  if (const std::uint64_t rows = staged_rows(load.n, load.type, chain, machine_.postop);
+      load.m > rows) {
+    fail("m is " + std::to_string(load.m) + ", expected at most " + std::to_string(rows) +
+         " rows, for which the stages have room (postop.operand_kib = " +
+         std::to_string(machine_.postop.operand_kib) + ")");
+  }
   check_chain_use(*load.pre, load.n);
 }
 

@@ -39,7 +39,13 @@ std::array<std::uint32_t, kStations> station_sizes(const Machine& machine) {
   return {machine.core.load_queue, machine.core.compute_queue, machine.core.store_queue};
 }
 
-DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival) {
+bool has_unit_alone(const Command& command) {
+  const auto* const load = command.as<cmd::Load>();
+  return load != nullptr && load->pre;
+}
+
+DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival,
+                                     bool alone) {
   const auto slot = static_cast<std::size_t>(unit);
   Station& station = stations_.at(slot);
   std::uint64_t room = std::max(arrival, free_);
@@ -57,6 +63,7 @@ DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::
                      [&](const Flight& older) { return older.completed <= time.dispatched; }),
       flight_.end());
   for (const Flight& older : flight_) {
+    if (alone && older.unit == unit) time.started = std::max(time.started, older.completed);
     const bool both_compute = older.unit == Unit::kCompute && unit == Unit::kCompute;
     switch (hazard_between(older.ranges, ranges, both_compute)) {
       case Hazard::kNone:
@@ -91,7 +98,7 @@ std::vector<DispatchTimes> dispatch_times(const std::vector<DispatchItem>& items
   DispatchSchedule schedule(sizes);
   std::vector<DispatchTimes> times;
   for (const DispatchItem& item : items) {
-    times.push_back(schedule.next(item.unit, item.ranges, item.arrival));
+    times.push_back(schedule.next(item.unit, item.ranges, item.arrival, item.alone));
     schedule.run(item.occupied, item.released, item.completed);
   }
   return times;

@@ -31,6 +31,10 @@ enum class Hazard : std::uint8_t {
 /// Whether a command writes main memory where it reads it.
 [[nodiscard]] bool writes_what_it_reads(const std::vector<Range>& ranges);
 
+/// Whether a command starts when all older ones of its unit are complete: a load with stages, which
+/// has the load unit to itself (hw/core/staged_load.h).
+[[nodiscard]] bool has_unit_alone(const Command& command);
+
 /// Units with a reservation station: load, compute, store.
 inline constexpr std::size_t kStations = 3;
 
@@ -42,6 +46,7 @@ struct DispatchItem {
   Unit unit = Unit::kLoad;     ///< one with a station
   std::vector<Range> ranges;   ///< ranges_of()
   std::uint64_t arrival = 0;   ///< absolute cycle from which it can be dispatched
+  bool alone = false;          ///< has_unit_alone()
   std::uint64_t occupied = 1;  ///< the unit takes its next command, at least 1
   std::uint64_t released = 1;  ///< the operands have been read, 1 to `completed`
   std::uint64_t completed = 1;
@@ -63,7 +68,8 @@ class DispatchSchedule {
   explicit DispatchSchedule(const std::array<std::uint32_t, kStations>& sizes) : sizes_(sizes) {}
 
   /// The command after those so far. run() has to say what it does before the next one.
-  [[nodiscard]] DispatchTimes next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival);
+  [[nodiscard]] DispatchTimes next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival,
+                                   bool alone = false);
   /// Cycles after its start, as in DispatchItem.
   void run(std::uint64_t occupied, std::uint64_t released, std::uint64_t completed);
 

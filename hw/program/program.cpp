@@ -132,10 +132,25 @@ WrittenRows written_rows(const cmd::Loop& loop, const Program& program) {
   return rows_after(program.chains.at(loop.chain), loop.m, loop.n);
 }
 
+namespace {
+
+/// Bytes of a row of all tensor operands.
+std::uint64_t operand_row_bytes(std::uint64_t cols, const Chain& chain) {
+  std::uint64_t bytes = 0;
+  for (const DType type : tensor_types(chain)) bytes += cols * bytes_of(type);
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t staged_rows(std::uint64_t cols, DType type, const Chain& chain,
+                          const Machine::Postop& postop) {
+  return postop.operand_kib * kKib / (cols * bytes_of(type) + operand_row_bytes(cols, chain));
+}
+
 std::uint64_t operand_block(const cmd::Result& result, const Chain& chain,
                             const Machine::Postop& postop) {
-  std::uint64_t bytes = 0;  // of a row of all
-  for (const DType type : tensor_types(chain)) bytes += result.n * bytes_of(type);
+  const std::uint64_t bytes = operand_row_bytes(result.n, chain);
   const std::uint64_t room = postop.operand_kib * kKib;
   if (result.m * bytes <= room) return result.m;
   return transposes(chain) ? postop.lanes : room / bytes / 2;

@@ -388,6 +388,11 @@ inline constexpr std::uint32_t kOperandRows = 16;
 [[nodiscard]] std::uint64_t operand_block(const cmd::Result& result, const Chain& chain,
                                           const Machine::Postop& postop);
 
+/// Rows of `cols` elements of that type that a load with stages can bring at once: its buffers have
+/// room for them and their tensor operands (postop.operand_kib, as the pipeline's have).
+[[nodiscard]] std::uint64_t staged_rows(std::uint64_t cols, DType type, const Chain& chain,
+                                        const Machine::Postop& postop);
+
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. Chains, masks, mixes
 /// and functions that it names must exist.

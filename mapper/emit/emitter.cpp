@@ -333,8 +333,7 @@ hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
   load.to = to;
   load.m = stored.rows;
   load.n = stored.cols;
-  add_pre(tile, load, work);
-  work.add(load);
+  add_rows(tile, load, work);
   return to;
 }
 
@@ -444,8 +443,7 @@ void Emitter::emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Wo
   load.to = c;
   load.m = tile.rows;
   load.n = tile.cols;
-  add_pre(tile, load, work);
-  work.add(load);
+  add_rows(tile, load, work);
 }
 
 std::uint32_t Emitter::stream_parameters(bool pre, const Tile& tile, std::uint32_t cols,
@@ -460,15 +458,26 @@ std::uint32_t Emitter::stream_parameters(bool pre, const Tile& tile, std::uint32
   return narrow(place.address);
 }
 
-void Emitter::add_pre(const Tile& tile, hw::cmd::Load& load, Work& work) const {
+template <typename Load>
+void Emitter::add_rows(const Tile& tile, Load load, Work& work) const {
   const Group& group = work.group();
-  if (!group.pre) return;
+  if (!group.pre) return work.add(load);
   const bool has_parameters = hw::parameter_words(group.pre->chain) != 0;
   const std::uint32_t parameters =
       has_parameters ? stream_parameters(true, tile, tile.cols, work) : 0;
   load.type = to_.graph.tensors[group.a.tensor].type;
-  load.pre = work.use(true, tile);
-  load.pre->parameters = parameters;
+  // As many rows at a time as the stages have room for.
+  const std::uint32_t local_pitch = load.to.pitch;
+  const auto most = narrow(std::min<std::uint64_t>(
+      tile.rows, hw::staged_rows(tile.cols, load.type, group.pre->chain, to_.machine.postop)));
+  for (std::uint32_t row = 0; row < tile.rows; row += most) {
+    load.m = std::min(most, tile.rows - row);
+    load.pre = work.use(true, {tile.row + row, tile.col, load.m, tile.cols});
+    load.pre->parameters = parameters;
+    work.add(load);
+    load.from.address += std::uint64_t{most} * load.from.pitch;
+    load.to.address += most * local_pitch;
+  }
 }
 
 }  // namespace systole::mapper

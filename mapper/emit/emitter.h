@@ -135,8 +135,10 @@ class Emitter {
   /// Loads the parameters of a tile's columns if they are not on chip; their address.
   static std::uint32_t stream_parameters(bool pre, const Tile& tile, std::uint32_t cols,
                                          Work& work);
-  /// Stages before the anchor, of a load of a tile of A or of the tensor that is loaded.
-  void add_pre(const Tile& tile, hw::cmd::Load& load, Work& work) const;
+  /// Loads a tile of A, or of what the stages of a group without a product work on, through the
+  /// stages before it if it has some.
+  template <typename Load>
+  void add_rows(const Tile& tile, Load load, Work& work) const;
   /// Finds the tile on chip or loads it.
   [[nodiscard]] hw::LocalTile operand_a(const Tile& tile, Work& work) const;
   hw::LocalTile operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,

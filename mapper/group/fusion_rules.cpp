@@ -197,6 +197,9 @@ std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
   if (group.pre) return "it has stages in front already";
   if (group.window) return "it reads through a window";
   if (group.valid_cols != 0) return "a causal mask counts whole rows";
+  if (hw::staged_rows(group.a.cols, hw::DType::kS32, group.chain, machine.postop) == 0) {
+    return limit("postop.operand_kib", machine.postop.operand_kib);
+  }
   try {
     hw::check_pre_chain(group.chain);
   } catch (const hw::InputError& error) {

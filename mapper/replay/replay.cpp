@@ -198,7 +198,12 @@ double Replay::start_of(const Queue& queue) const {
   if (queue.ended == queue.dispatched) return kNever;
   const ReplayWork& work = queue.work(queue.ended);
   if (!knows_ready(work)) return kNever;
-  return static_cast<double>(std::max(queue.free, ready_of(work)));
+  std::uint64_t start = std::max(queue.free, ready_of(work));
+  if (work.is_staged()) {
+    if (!queue.placing.empty()) return kNever;
+    start = std::max(start, loads_complete_);
+  }
+  return static_cast<double>(start);
 }
 
 bool Replay::step() {
@@ -345,6 +350,11 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index) {
   if (requests_ && unit == kStore) {
     requests_->flow_of(number) = decode_flow(command, program, machine_, work);
   }
+  if (requests_ && work.is_staged()) {
+    const auto& load = *command.as<hw::cmd::Load>();
+    requests_->staged_of(number) = {load, hw::chain_of(*load.pre, program), machine_,
+                                    work.to_accumulator};
+  }
   work.dispatched = dispatch_;
   work.number = commands_;
   ReplayRanges& ranges = queue.ranges_of(number);
@@ -465,6 +475,7 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
                          std::uint64_t free) {
   release_command(queue, released);
   queue.completed[queue.ended & (queue.completed.size() - 1)] = completed;
+  if (&queue == &queues_[kLoad]) loads_complete_ = std::max(loads_complete_, completed);
   ++queue.ended;
   const bool is_placing = !queue.placing.empty() && queue.placing.back().number + 1 == queue.ended;
   if (queue.leaving.empty() && !is_placing) complete_command(queue, queue.ended - 1);

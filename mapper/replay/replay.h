@@ -271,7 +271,7 @@ class Replay {
     return read_rows(port, rows, now, horizon, on_row, none);
   }
   void begin_load_requests(Queue& queue);
-  void load_next(const ReplayWork& work);
+  void step_staged_requests(Queue& queue, double horizon);
   void step_load_requests(Queue& queue, double horizon);
   void load_row(ReplayWork& work, std::uint64_t arrived);
   void begin_store_requests(Queue& queue, std::uint64_t late_words);
@@ -327,8 +327,11 @@ class Replay {
   std::uint64_t sums_known_ = 0;  ///< cycle up to which the array had advanced for them
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
-  double before_last_ = 0;    ///< when the expander has taken all but the last group of a load
-  double expander_free_ = 0;  ///< when it has taken all so far
+  double before_last_ = 0;      ///< when the expander has taken all but the last group of a load
+  double expander_free_ = 0;    ///< when it has taken all so far
+  hw::StoreSetUp load_set_up_;  ///< of stages before the anchor
+  bool stages_begun_ = false;
+  std::uint64_t loads_complete_ = 0;  ///< cycle with which the loads so far are, but those placing
   hw::StoreSetUp set_up_;
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;

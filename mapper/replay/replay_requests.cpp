@@ -214,26 +214,52 @@ void Replay::begin_load_requests(Queue& queue) {
   taken_ = load_done_ = static_cast<double>(queue.started);
   if (work.expands) taken_ = std::max(taken_, expander_free_);
   before_last_ = static_cast<double>(queue.started);
-  r.load_operand = 0;
   r.placed_done = 0;
   if (work.is_placed) advance_sums(queue.started);
-  load_next(work);
+  r.loaded = {work.rows, 0, 0, settling(work)};
+  r.load_operand = 0;
+  if (work.is_staged()) r.staged_of(queue.ended).begin_rows(work.element, work.operands == 0);
   queue.phase = Phase::kRows;
 }
 
-// An operand of its chain, or at last what goes through it.
-void Replay::load_next(const ReplayWork& work) {
+// As tlm/core/load_stages.cpp has it.
+void Replay::step_staged_requests(Queue& queue, double horizon) {
+  const ReplayWork& work = queue.work(queue.ended);
   ReplayRequests& r = *requests_;
-  if (r.load_operand < work.operands) {
-    r.loaded = {work.operand[r.load_operand], 0, 0};
-  } else {
-    r.loaded = {work.rows, 0, 0, settling(work)};
+  hw::StagedLoad& staged = r.staged_of(queue.ended);
+  const auto read = [&](const hw::BankAccess& banks, std::uint64_t at) {
+    (void)scratchpad_.serve(at, {banks, std::nullopt});
+  };
+  const auto write = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t words,
+                         std::uint64_t end) {
+    if (work.to_accumulator) return accumulator_.record({at, at + bytes, words, end - words, end});
+    for (std::uint64_t cycle = end - words; cycle < end; ++cycle) {
+      read(hw::bank_access(at, bytes, bank_bytes_), cycle);
+    }
+  };
+  const auto on_request = [&](std::uint64_t bytes,
+                              std::uint64_t done) -> std::optional<std::uint64_t> {
+    const ReplayRows& left = r.loaded.left;
+    staged.arrive(left.address + left.at, bytes, done);
+    const auto now = static_cast<std::uint64_t>(queue.time);
+    staged.go_on(now + hw::loads_known_cycles(machine_), load_set_up_, read, write);
+    return std::nullopt;
+  };
+  const auto on_row = [](std::uint64_t /*arrived*/) {};
+  for (;;) {
+    if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
+    if (r.load_operand == work.operands) break;
+    const ReplayRows& next = work.operand[r.load_operand++];
+    r.loaded = {next, 0, 0};
+    staged.begin_rows(next.bytes / work.columns, r.load_operand == work.operands);
   }
+  staged.go_on(hw::StagedLoad::kAllKnown, load_set_up_, read, write);
+  end_command(queue, staged.completed(), staged.completed(), staged.completed());
 }
 
 void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
   std::uint64_t there = arrived;
-  if (work.has_chain) {
+  if (work.expands) {
     before_last_ = taken_;
     taken_ = std::max(taken_, static_cast<double>(arrived)) + static_cast<double>(work.per_row);
     there = static_cast<std::uint64_t>(taken_) + work.fill;
@@ -254,15 +280,7 @@ void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
 void Replay::step_load_requests(Queue& queue, double horizon) {
   ReplayWork& work = queue.work(queue.ended);
   ReplayRequests& r = *requests_;
-  while (r.load_operand < work.operands) {
-    std::uint64_t last = 0;
-    const auto on_row = [&](std::uint64_t arrived) { last = std::max(last, arrived); };
-    const bool all = read_rows(r.load, r.loaded, queue.time, horizon, on_row);
-    if (last != 0) taken_ = static_cast<double>(last);
-    if (!all) return;
-    ++r.load_operand;
-    load_next(work);
-  }
+  if (work.is_staged()) return step_staged_requests(queue, horizon);
   const auto on_row = [&](std::uint64_t arrived) { load_row(work, arrived); };
   using Placing = std::optional<std::uint64_t>;
   const auto on_request = [&](std::uint64_t bytes, std::uint64_t done) -> Placing {
@@ -284,9 +302,9 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
   };
   if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;
   double free = std::max(queue.time, static_cast<double>(r.load.next_issue()));
-  if (work.has_chain) {
-    if (work.expands) expander_free_ = taken_;
-    free = std::max(free, work.expands ? before_last_ : taken_);
+  if (work.expands) {
+    expander_free_ = taken_;
+    free = std::max(free, before_last_);
     const std::uint64_t left = work.fill + settling(work);
     load_done_ = std::max(load_done_, taken_ + static_cast<double>(left));
   }
@@ -329,6 +347,7 @@ void Replay::place_loads(std::uint64_t now) {
       continue;
     }
     complete_command(queue, load.command, load.op, load.cycle);
+    loads_complete_ = std::max(loads_complete_, load.cycle);
     queue.placing.erase(queue.placing.begin() + static_cast<std::ptrdiff_t>(i));
   }
   queue.looked = now;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/core/staged_load.h"
 #include "hw/core/sum_traffic.h"
 #include "hw/dma/operand_arrivals.h"
 #include "hw/dma/request_cut.h"
@@ -36,6 +37,7 @@ struct ReplayRequests {
         reader{hw::RecordStore(machine.core.chain_slots)} {
     reader.arrivals.assign(std::size_t{2} * machine.core.fetch_commands, 0);
     flows.resize(hw::station_sizes(machine).back());
+    if (machine.preop.lanes != 0) staged.resize(hw::station_sizes(machine).front());
   }
 
   RequestMemory memory;
@@ -47,6 +49,11 @@ struct ReplayRequests {
     return flows[number % flows.size()];
   }
   std::vector<hw::ResultFlow> flows;
+  /// The same of a load with stages.
+  [[nodiscard]] hw::StagedLoad& staged_of(std::uint64_t number) {
+    return staged[number % staged.size()];
+  }
+  std::vector<hw::StagedLoad> staged;
   hw::RequestCut cut;
 
   /// Rows that a unit asks for or writes, those of them that have not been.
@@ -116,8 +123,8 @@ struct ReplayRequests {
     hw::ProgramHeader header;
   } reader;
 
-  // Of the load in progress: rows of an operand, then its own.
-  unsigned load_operand = 0;
+  // Of the load in progress: its rows, then those of its chain's operands.
+  unsigned load_operand = 0;  ///< the next one
   Rows loaded;
   /// Of those whose sums wait for the array: the request that is done last, and when it is.
   hw::SumTraffic::Request placing = 0;

@@ -35,6 +35,7 @@ void Replay::begin_load(Queue& queue) {
                    .last_done;
     }
   }
+  stages_begun_ = false;
   queue.phase = Phase::kRows;
   queue.time = std::max(started, load_port_.next_issue());
 }
@@ -111,6 +112,13 @@ void Replay::step_load(Queue& queue, double horizon) {
     const ReplayMemory::Chunk chunk =
         memory_.move(false, load_port_, work.rows, static_cast<double>(queue.started), 0, limit);
     load_done_ = std::max(load_done_, chunk.last_done);
+    if (work.is_staged() && !std::exchange(stages_begun_, true)) {
+      // With the first rows: what the chain needs comes before them.
+      work.set_up.dispatched = work.set_up.started = work.set_up.readable = whole(chunk.first_done);
+      taken_ = std::max(taken_,
+                        static_cast<double>(load_set_up_.begin(
+                            work.set_up, work.set_up.started + work.set_up.parameter_words + 1)));
+    }
     if (work.has_chain) {
       const auto rows = static_cast<double>(chunk.rows);
       const auto each = static_cast<double>(work.per_row);
@@ -132,8 +140,8 @@ void Replay::step_load(Queue& queue, double horizon) {
   double free = std::max(load_port_.next_issue(), static_cast<double>(queue.started));
   if (work.has_chain) {
     if (work.expands) expander_free_ = taken_;
-    free = std::max(free, work.expands ? before_last_ : taken_);
     load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
+    free = std::max(free, work.expands ? before_last_ : load_done_);
   }
   const std::uint64_t done = whole(load_done_) + settling(work);
   end_command(queue, done, done, whole(free));

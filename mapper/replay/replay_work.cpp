@@ -136,9 +136,11 @@ class Decode {
     if (load.packed()) decode_packed(load, word);
     if (load.window) decode_window(load);
     if (load.pre) {
-      decode(*load.pre, load.m, load.n,
-             hw::chain_cycles(hw::chain_of(*load.pre, program_), load.m, load.n,
-                              std::max(machine_.preop.lanes, 1U)));
+      const hw::Chain& chain = hw::chain_of(*load.pre, program_);
+      const std::uint32_t lanes = machine_.preop.lanes;
+      decode(*load.pre, load.m, load.n, hw::chain_cycles(chain, load.m, load.n, lanes));
+      work_.set_up = hw::set_up_command(chain, load.n, lanes, word, 0, 0, 0);
+      work_.columns = load.n;
     }
   }
 
@@ -241,7 +243,7 @@ hw::ResultFlow decode_flow(const hw::Command& command, const hw::Program& progra
           {result.m, result.n, result.from.address, result.from.pitch},
           lanes,
           hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay(),
-          whole};
+          whole ? hw::ResultFlow::Inputs::kWhole : hw::ResultFlow::Inputs::kSums};
 }
 
 }  // namespace systole::mapper

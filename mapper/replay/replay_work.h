@@ -70,9 +70,13 @@ struct ReplayWork {
   bool is_placed = false;          ///< its sums wait for the array, beat by beat
   std::uint64_t row_readings = 0;  ///< of the words of such a row: what its code reads first
   bool has_chain = false, transposed = false;
-  bool expands = false;       ///< packed weights: the chain is the expander
+  bool expands = false;  ///< packed weights: the chain is the expander
+  /// A load whose rows pass stages, which has the load unit to itself.
+  [[nodiscard]] bool is_staged() const {
+    return has_chain && !expands && hw::unit_of(opcode) == hw::Unit::kLoad;
+  }
   std::uint64_t m = 0;        ///< rows
-  std::uint64_t columns = 0;  ///< of a transposition
+  std::uint64_t columns = 0;  ///< of what goes through a chain
   std::uint64_t element = 0;  ///< bytes: of a load's, of a result of a transposition
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;

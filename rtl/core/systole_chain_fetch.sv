@@ -19,7 +19,7 @@ module systole_chain_fetch #(
   parameter  int unsigned LocalWidth  = 10,    // see systole_command_fetch
   parameter  int unsigned AddrWidth   = 40,
   parameter  int unsigned Commands    = 8,     // that can wait between looking and dispatch
-  parameter  int unsigned StoreQueue  = 2,     // commands in flight that name a chain
+  parameter  int unsigned Users       = 2,     // commands in flight that may name a chain
   localparam int unsigned SlotBits    = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth   = 8 * DataBytes,
   localparam int unsigned LaneBits    = $clog2(DataBytes),
@@ -47,8 +47,8 @@ module systole_chain_fetch #(
   output logic [63:0]           tensor_o,        // its second tensor, if the chain has one
   output logic [31:0]           tensor_pitch_o,
   input  logic                  take_i,          // it goes out
-  input  logic [StoreQueue-1:0] entry_i,         // to that entry, if it names one
-  input  logic [StoreQueue-1:0] completed_i,     // the commands of these entries are complete
+  input  logic [Users-1:0] entry_i,         // to that entry, if it names one
+  input  logic [Users-1:0] completed_i,     // the commands of these entries are complete
   output logic                  fault_o,         // there is no such chain or entry, and it wants it
 
   // of the header: hw::ProgramHeader
@@ -120,7 +120,7 @@ module systole_chain_fetch #(
   logic                 arriving_q;             // which record arrives; the other one leaves
   logic [LocalWidth-1:0] chain_bytes;           // of a record, as far as it is read
   logic [ChainSlots-1:0] waits;                 // for a command that was looked at and has not gone out
-  logic [StoreQueue-1:0] flying_q, flying;      // commands in flight that name a chain; look_slot's
+  logic [Users-1:0] flying_q, flying;      // commands in flight that name a chain; look_slot's
 
   // ---------------------------------------------------------------- which record, and where
   // Sections begin at multiples of 64 bytes.
@@ -194,7 +194,7 @@ module systole_chain_fetch #(
     end
     `SYSTOLE_ASSERT(LookedAtFirst_A, goes |-> (comes || waits[s]))
   end
-  for (genvar e = 0; e < StoreQueue; e++) begin : gen_flying
+  for (genvar e = 0; e < Users; e++) begin : gen_flying
     logic [SlotBits-1:0] flying_slot_q;
     assign flying[e] = flying_q[e] && flying_slot_q == look_slot;
     always_ff @(posedge clk_i) begin

@@ -9,7 +9,7 @@ module systole_command_buffer #(
   parameter  int unsigned WordBits     = 8,     // of an index of such words
   localparam int unsigned HeaderBytes  = 64,
   localparam int unsigned CommandBytes = 80,
-  localparam int unsigned OperandsByte = 48,    // and four from here on
+  localparam int unsigned OperandsByte = 48,    // and four from here on, of a load 8 behind them
   localparam int unsigned PlaceBits    = $clog2(Commands)
 ) (
   input  logic                      clk_i,
@@ -26,7 +26,9 @@ module systole_command_buffer #(
   input  logic [PlaceBits-1:0]      look_i,
   output logic [7:0]                look_op_o,
   output logic [15:0]               look_chain_o,
-  output logic [31:0]               look_operands_o
+  output logic [15:0]               look_mix_o,
+  output logic [31:0]               look_operands_o,
+  output logic [31:0]               look_load_operands_o
 );
 
   // Words come in pieces of which header and commands are whole ones. Piece r of all commands is a
@@ -158,8 +160,11 @@ module systole_command_buffer #(
 
   assign look_op_o       = look[7:0];
   assign look_chain_o    = look[47:32];
+  assign look_mix_o      = look[63:48];
   assign look_operands_o = look[8*OperandsByte+:32];
-  assign unused_look     = ^{look[8*CommandBytes-1:8*OperandsByte+32], look[8*OperandsByte-1:48], look[31:8]};
+  assign look_load_operands_o = look[8*OperandsByte+64+:32];
+  assign unused_look     = ^{look[8*CommandBytes-1:8*OperandsByte+96], look[8*OperandsByte+32+:32],
+                             look[8*OperandsByte-1:64], look[31:8]};
 
   `SYSTOLE_ASSERT_INIT(PiecesUsable_A, HeaderBytes % Piece == 0 && CommandBytes % Piece == 0 &&
                        DataBytes % Piece == 0 && Parts < Command && 2**PlaceBits >= Commands)

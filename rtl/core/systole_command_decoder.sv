@@ -54,6 +54,7 @@ module systole_command_decoder #(
 
   // what a load reads and where it goes: in bytes, those to the accumulator as they are in memory
   output logic                              load_plain_o,       // no stages, no weights in groups; fits
+  output logic                              load_staged_o,      // with stages, to the scratchpad
   output logic                              load_sums_o,        // to the accumulator
   output logic [DramBits-1:0]               load_address_o,
   output logic [31:0]                       load_pitch_o,
@@ -184,6 +185,7 @@ module systole_command_decoder #(
   assign dram_write_o = DramRanges'(store);
 
   assign load_plain_o    = load && mix == '0 && !packed_weights && addressable;
+  assign load_staged_o   = load && mix != '0 && !packed_weights && !loads_sums;
   assign load_sums_o     = loads_sums;
   assign load_address_o  = DramBits'(dram);
   assign load_pitch_o    = dram_pitch;

@@ -53,7 +53,9 @@ module systole_command_fetch #(
   output logic                   look_next_o,    // it is the next one out
   output logic [7:0]             look_op_o,
   output logic [15:0]            look_chain_o,   // that it names, if it is a store or a move
+  output logic [15:0]            look_mix_o,     // of a load with stages: the chain after that
   output logic [31:0]            look_operands_o,  // its first entry of the table of operands, then
+  output logic [31:0]            look_load_operands_o,  // and of such a load
 
   // a record
   input  logic                   record_valid_i, // held until record_ready_o
@@ -110,7 +112,7 @@ module systole_command_fetch #(
     .out_i    (out_at),
     .command_o,
     .look_i   (look_at),
-    .look_op_o, .look_chain_o, .look_operands_o
+    .look_op_o, .look_chain_o, .look_mix_o, .look_operands_o, .look_load_operands_o
   );
 
   // ---------------------------------------------------------------- chunks

@@ -25,6 +25,7 @@ module systole_core #(
   parameter  int unsigned BankWords      = 256,
   parameter  int unsigned SumBanks       = 2,     // of the accumulator
   parameter  int unsigned SumBankRows    = 128,
+  parameter  int unsigned Preop          = 0,     // 1: loads may have stages before the anchor
   localparam int unsigned Units          = 3,
   localparam int unsigned Entries        = LoadQueue + ComputeQueue + StoreQueue,
   localparam int unsigned EntryBits      = $clog2(Entries),
@@ -158,6 +159,8 @@ module systole_core #(
   localparam int unsigned WordBits   = $clog2(Banks * BankWords);
   localparam int unsigned AddrBits   = WordBits + LaneBits;
   localparam int unsigned SumBits    = $clog2(SumBanks * SumBankRows) + LaneBits;
+  localparam int unsigned Users      = StoreQueue + (Preop != 0 ? LoadQueue : 0);  // of chains
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1;
   localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1;
 
   // ---------------------------------------------------------------- program
@@ -171,7 +174,7 @@ module systole_core #(
   logic [31:0]         tensor_pitch;
 
   systole_program_reader #(
-    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .StoreQueue(StoreQueue),
+    .FetchCommands(FetchCommands), .ChainSlots(ChainSlots), .Users(Users),
     .Stages(Stages + 1), .DataBytes(Size), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
     .AddrWidth(DramBits)
   ) u_program (
@@ -189,8 +192,8 @@ module systole_core #(
     .chain_o      (chain),
     .tensor_o     (tensor),
     .tensor_pitch_o(tensor_pitch),
-    .entry_i      (entry_o[StoreBase+:StoreQueue]),
-    .completed_i  (store_completed),
+    .entry_i      (Users'({entry_o[LoadQueue-1:0], entry_o[StoreBase+:StoreQueue]})),
+    .completed_i  (Users'({load_completed, store_completed})),
     .chain_valid_o(chain_valid),
     .chain_first_o(chain_first),
     .chain_word_o (chain_word),
@@ -321,6 +324,9 @@ module systole_core #(
   logic [1:0]               array_reads;
   logic [2*AddrBits-1:0]    array_address;
   logic [2*DataWidth-1:0]   array_data;
+  logic                     load_stuck, statistics_write, statistics_four;
+  logic [StatisticsBits-1:0] statistics_at;
+  logic [127:0]             statistics_data;
   logic                     unused_load_ready, loaded_valid, loaded_last, loaded_end;
   logic [LoadTag-1:0]       loaded_tag;
   logic [IdBits-1:0]        loaded_slot;
@@ -333,9 +339,11 @@ module systole_core #(
   systole_load_path #(
     .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
     .ChainSlots(ChainSlots), .DataBytes(Size), .RequestBytes(RequestBytes),
-    .Outstanding(Outstanding), .Banks(Banks), .BankWords(BankWords)
+    .Outstanding(Outstanding), .Banks(Banks), .BankWords(BankWords), .Preop(Preop), .Stages(Stages),
+    .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes)
   ) u_loads (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .forget_i            (start_o),
     .chain_valid_i       (chain_valid),
     .chain_first_i       (chain_first),
     .chain_word_i        (chain_word),
@@ -361,6 +369,11 @@ module systole_core #(
     .load_completed_o    (load_completed),
     .idle_o              (idle),
     .error_o             (load_error),
+    .fault_o             (load_stuck),
+    .statistics_write_i  (statistics_write),
+    .statistics_four_i   (statistics_four),
+    .statistics_at_i     (statistics_at),
+    .statistics_data_i   (statistics_data),
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .sums_valid_o        (loaded_valid),
@@ -439,6 +452,8 @@ module systole_core #(
   );
 
   // ---------------------------------------------------------------- stores and moves
+  logic                      store_stuck;
+
   systole_store_path #(
     .Lanes(Size), .Stages(Stages), .Queue(StoreQueue), .ChainSlots(ChainSlots),
     .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
@@ -446,6 +461,7 @@ module systole_core #(
     .AddrBits(AddrBits), .SumBits(SumBits)
   ) u_stores (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .forget_i            (start_o),
     .chain_valid_i       (chain_valid),
     .chain_first_i       (chain_first),
     .chain_word_i        (chain_word),
@@ -464,7 +480,7 @@ module systole_core #(
     .start_entry_i       (StoreTag'(start_entry_o[2*EntryBits+:EntryBits] - EntryBits'(StoreBase))),
     .released_o          (store_released),
     .completed_o         (store_completed),
-    .fault_o             (stuck_o),
+    .fault_o             (store_stuck),
     .error_o             (store_error),
     .sums_valid_o        (read_valid),
     .sums_ready_i        (read_ready),
@@ -472,6 +488,10 @@ module systole_core #(
     .data_valid_i        (data_valid),
     .data_ready_o        (data_ready),
     .data_i              (data),
+    .statistics_write_o  (statistics_write),
+    .statistics_four_o   (statistics_four),
+    .statistics_at_o     (statistics_at),
+    .statistics_data_o   (statistics_data),
     .parameters_valid_o  (parameters_valid),
     .parameters_late_o   (parameters_late),
     .parameters_done_i   (parameters_done),
@@ -501,6 +521,7 @@ module systole_core #(
     .b_valid_i, .b_ready_o, .b_id_i, .b_resp_i
   );
 
+  assign stuck_o = store_stuck || load_stuck;
   assign fault_o = stopped_q || fetch_fault || stuck_o;
   assign error_o = fetch_error || load_error || store_error;
 

@@ -19,6 +19,12 @@ module systole_load_path #(
   parameter  int unsigned Outstanding  = 16,
   parameter  int unsigned Banks        = 4,
   parameter  int unsigned BankWords    = 4096,
+  parameter  int unsigned Preop        = 0,     // 1: loads may have stages: systole_load_stages
+  parameter  int unsigned Stages       = 8,
+  parameter  int unsigned ParameterBeats = 16,
+  parameter  int unsigned Statistics   = 64,
+  parameter  int unsigned OperandBytes = 4096,
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1,
   localparam int unsigned DramBits     = 40,
   localparam int unsigned LocalBits    = 24,
   localparam int unsigned DramRanges   = 5,
@@ -39,6 +45,7 @@ module systole_load_path #(
   input  logic [31:0]                    row_bytes_i,
 
   // records of chains, as the decoder takes them
+  input  logic                           forget_i,          // a program begins
   input  logic                           chain_valid_i,
   input  logic                           chain_first_i,
   input  logic [63:0]                    chain_word_i,
@@ -66,6 +73,13 @@ module systole_load_path #(
   output logic [LoadQueue-1:0]           load_completed_o,  // all bytes of a load are in their places
   output logic                           idle_o,
   output logic                           error_o,           // a response was no OKAY
+  output logic                           fault_o,           // see systole_load_stages
+
+  // what others write to the row statistics
+  input  logic                           statistics_write_i,
+  input  logic                           statistics_four_i,
+  input  logic [StatisticsBits-1:0]      statistics_at_i,
+  input  logic [127:0]                   statistics_data_i,
 
   output logic                           ar_valid_o,
   input  logic                           ar_ready_i,
@@ -116,7 +130,7 @@ module systole_load_path #(
 );
 
   // ---------------------------------------------------------------- decoder
-  logic                           legal, is_end, uses_chain, plain, sums;
+  logic                           legal, is_end, uses_chain, plain, staged, stages_legal, sums;
   logic [15:0]                    chain;
   logic [31:0]                    operands;
   logic [1:0]                     unit;
@@ -158,6 +172,7 @@ module systole_load_path #(
     .statistics_begin_o (statistics_begin),
     .statistics_end_o   (statistics_end),
     .load_plain_o       (plain),
+    .load_staged_o      (staged),
     .load_sums_o        (sums),
     .load_address_o     (load_address),
     .load_pitch_o       (load_pitch),
@@ -166,7 +181,8 @@ module systole_load_path #(
     .load_to_o          (load_to),
     .load_to_pitch_o    (load_to_pitch)
   );
-  assign illegal_o    = valid_i && !(legal && !is_end && (unit != systole_pkg::LoadUnit || plain));
+  assign illegal_o    = valid_i && !(legal && !is_end && (unit != systole_pkg::LoadUnit || plain ||
+                                                   (staged && stages_legal)));
   assign unused_names = ^{uses_chain, chain, operands};  // for who fetches
 
   logic unused_after_read, unused_after_write;
@@ -220,11 +236,27 @@ module systole_load_path #(
     .idle_o
   );
   assign load_completed_o = (load_ended && !sums_q[ended_tag] ? LoadQueue'(1) << ended_tag : '0) |
-                            sums_completed_i;
+                            sums_completed_i | stages_completed;
   assign completed        = {completed_i, load_completed_o};
   assign start_ready      = {start_ready_i, load_ready_o};
   assign start_o          = start_valid & start_ready;
   assign load_tag         = TagBits'(start_entry_o[EntryBits-1:0]);
+
+  // A load with stages has the unit to itself.
+  logic [LoadQueue-1:0] staged_q, flight_q, stages_completed;
+  logic                 dma_ready, next_staged, stages_start, stages_busy;
+
+  assign next_staged  = Preop != 0 && staged_q[load_tag];
+  assign load_ready_o = !stages_busy && (next_staged ? flight_q == '0 : dma_ready);
+  assign stages_start = start_o[0] && next_staged;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      flight_q <= '0;
+    end else begin
+      flight_q <= (flight_q | (start_o[0] ? LoadQueue'(1) << load_tag : '0)) & ~load_completed_o;
+    end
+  end
 
   // ---------------------------------------------------------------- load unit
   // What its commands do, by their entries.
@@ -245,9 +277,29 @@ module systole_load_path #(
         to_q[e]       <= load_to;
         to_pitch_q[e] <= load_to_pitch;
         sums_q[e]     <= sums;
+        staged_q[e]   <= staged;
       end
     end
   end
+
+  // The port is that of the loads with stages while one of them runs.
+  logic                of_stages, dma_error, stages_error, dma_ar_valid, dma_r_ready;
+  logic                stages_ar_valid, stages_r_ready;
+  logic [IdBits-1:0]   dma_ar_id, stages_ar_id;
+  logic [DramBits-1:0] dma_ar_addr, stages_ar_addr;
+  logic [7:0]          dma_ar_len, stages_ar_len;
+  logic [2:0]          dma_ar_size, stages_ar_size;
+  logic [1:0]          dma_ar_burst, stages_ar_burst;
+
+  assign of_stages  = stages_start || stages_busy;
+  assign ar_valid_o = of_stages ? stages_ar_valid : dma_ar_valid;
+  assign ar_id_o    = of_stages ? stages_ar_id : dma_ar_id;
+  assign ar_addr_o  = of_stages ? stages_ar_addr : dma_ar_addr;
+  assign ar_len_o   = of_stages ? stages_ar_len : dma_ar_len;
+  assign ar_size_o  = of_stages ? stages_ar_size : dma_ar_size;
+  assign ar_burst_o = of_stages ? stages_ar_burst : dma_ar_burst;
+  assign r_ready_o  = of_stages ? stages_r_ready : dma_r_ready;
+  assign error_o    = dma_error || stages_error;
 
   logic                          write_valid, write_sums, unused_arrived;
   logic [LocalBits-LaneBits-1:0] write_word;
@@ -259,8 +311,8 @@ module systole_load_path #(
     .Commands(LoadQueue), .AddrWidth(DramBits), .LocalWidth(LocalBits), .LateSums(1)
   ) u_dma (
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
-    .start_valid_i  (start_valid[0]),
-    .start_ready_o  (load_ready_o),
+    .start_valid_i  (start_valid[0] && !next_staged && !stages_busy),
+    .start_ready_o  (dma_ready),
     .tag_i          (load_tag),
     .sums_i         (sums_q[load_tag]),
     .address_i      (address_q[load_tag]),
@@ -271,11 +323,19 @@ module systole_load_path #(
     .to_pitch_i     (to_pitch_q[load_tag]),
     .completed_o    (load_ended),
     .completed_tag_o(ended_tag),
-    .error_o,
+    .error_o        (dma_error),
     .before_i       ('0),
     .arrived_o      (unused_arrived),
-    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
-    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
+    .ar_valid_o     (dma_ar_valid),
+    .ar_ready_i     (ar_ready_i && !of_stages),
+    .ar_id_o        (dma_ar_id),
+    .ar_addr_o      (dma_ar_addr),
+    .ar_len_o       (dma_ar_len),
+    .ar_size_o      (dma_ar_size),
+    .ar_burst_o     (dma_ar_burst),
+    .r_valid_i      (r_valid_i && !of_stages),
+    .r_ready_o      (dma_r_ready),
+    .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
     .write_valid_o  (write_valid),
     .write_sums_o   (write_sums),
     .write_word_o   (write_word),
@@ -299,23 +359,99 @@ module systole_load_path #(
   end
 
   // ---------------------------------------------------------------- scratchpad
-  logic                load_write, load_written;
-  logic [WordBits-1:0] load_word;
-  assign load_write = write_valid && !write_sums;
-  assign load_word  = WordBits'(write_word);
+  logic                 load_write, load_written, stages_read, stages_write;
+  logic [WordBits-1:0]  load_word, stages_word;
+  logic [DataWidth-1:0] load_data, stages_data, read_data;
+  logic [DataBytes-1:0] load_here, load_next, stages_here, stages_next;
+  logic [AddrBits-1:0]  stages_address;
+  assign load_write = stages_write || (write_valid && !write_sums);
+  assign load_word  = stages_write ? stages_word : WordBits'(write_word);
+  assign load_data  = stages_write ? stages_data : write_data;
+  assign load_here  = stages_write ? stages_here : write_here;
+  assign load_next  = stages_write ? stages_next : write_next;
 
-  systole_scratchpad #(.Banks(Banks), .WordBytes(DataBytes), .BankWords(BankWords)) u_scratchpad (
+  if (Preop != 0) begin : gen_stages
+    systole_load_stages #(
+      .Lanes(DataBytes), .Stages(Stages), .Queue(LoadQueue), .ChainSlots(ChainSlots),
+      .ParameterBeats(ParameterBeats), .Statistics(Statistics), .OperandBytes(OperandBytes),
+      .RequestBytes(RequestBytes), .Outstanding(Outstanding), .DramBits(DramBits), .AddrBits(AddrBits)
+    ) u_stages (
+      .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .forget_i,
+      .chain_valid_i, .chain_first_i, .chain_word_i, .chain_slot_i,
+      .command_i, .command_slot_i,
+      .tensor_i      (operand_address_i[63:0]),
+      .tensor_pitch_i(operand_pitch_i[31:0]),
+      .legal_o       (stages_legal),
+      .entry_i       (entry_o[LoadQueue-1:0]),
+      .start_i       (stages_start),
+      .start_entry_i (load_tag),
+      .busy_o        (stages_busy),
+      .completed_o   (stages_completed),
+      .fault_o,
+      .error_o       (stages_error),
+      .statistics_write_i, .statistics_four_i, .statistics_at_i, .statistics_data_i,
+      .read_o        (stages_read),
+      .read_address_o(stages_address),
+      .read_data_i   (read_data),
+      .write_valid_o (stages_write),
+      .write_word_o  (stages_word),
+      .write_data_o  (stages_data),
+      .write_here_o  (stages_here),
+      .write_next_o  (stages_next),
+      .ar_valid_o    (stages_ar_valid),
+      .ar_ready_i    (ar_ready_i && of_stages),
+      .ar_id_o       (stages_ar_id),
+      .ar_addr_o     (stages_ar_addr),
+      .ar_len_o      (stages_ar_len),
+      .ar_size_o     (stages_ar_size),
+      .ar_burst_o    (stages_ar_burst),
+      .r_valid_i     (r_valid_i && of_stages),
+      .r_ready_o     (stages_r_ready),
+      .r_id_i, .r_data_i, .r_resp_i, .r_last_i
+    );
+  end else begin : gen_no_stages
+    logic unused_stages;
+    assign unused_stages    = ^{forget_i, staged_q, read_data, statistics_write_i, statistics_four_i,
+                                statistics_at_i, statistics_data_i};
+    assign stages_legal     = 1'b0;
+    assign stages_busy      = 1'b0;
+    assign stages_completed = '0;
+    assign fault_o          = 1'b0;
+    assign stages_error     = 1'b0;
+    assign stages_read      = 1'b0;
+    assign stages_address   = '0;
+    assign stages_write     = 1'b0;
+    assign stages_word      = '0;
+    assign stages_data      = '0;
+    assign stages_here      = '0;
+    assign stages_next      = '0;
+    assign stages_ar_valid  = 1'b0;
+    assign stages_ar_id     = '0;
+    assign stages_ar_addr   = '0;
+    assign stages_ar_len    = '0;
+    assign stages_ar_size   = '0;
+    assign stages_ar_burst  = '0;
+    assign stages_r_ready   = 1'b0;
+  end
+
+  systole_scratchpad #(
+    .Banks(Banks), .WordBytes(DataBytes), .BankWords(BankWords), .LoadReads(Preop)
+  ) u_scratchpad (
     .clk_i, .rst_ni,
     .write_valid_i({write_valid_i, load_write}),
     .write_done_o ({write_done_o, load_written}),
     .write_word_i ({write_word_i, load_word}),
-    .write_data_i ({write_data_i, write_data}),
-    .write_here_i ({write_here_i, write_here}),
-    .write_next_i ({write_next_i, write_next}),
+    .write_data_i ({write_data_i, load_data}),
+    .write_here_i ({write_here_i, load_here}),
+    .write_next_i ({write_next_i, load_next}),
+    .load_read_i   (stages_read),
+    .load_address_i(stages_address),
+    .load_data_o   (read_data),
     .parameters_valid_i, .parameters_late_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
     .array_valid_i, .array_done_o, .array_reads_i, .array_address_i, .array_data_o
   );
 
+  `SYSTOLE_ASSERT(OneWrites_A, !(stages_write && write_valid))
   `SYSTOLE_ASSERT(WrittenAtOnce_A, load_write |-> load_written)
 
 endmodule

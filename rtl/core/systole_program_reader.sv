@@ -5,7 +5,7 @@
 module systole_program_reader #(
   parameter  int unsigned FetchCommands = 4,
   parameter  int unsigned ChainSlots    = 64,
-  parameter  int unsigned StoreQueue    = 2,    // commands in flight that use chains
+  parameter  int unsigned Users         = 2,    // commands in flight that may use chains
   parameter  int unsigned Stages        = 9,    // of the longest chain
   parameter  int unsigned DataBytes     = 4,
   parameter  int unsigned RequestBytes  = 16,
@@ -34,8 +34,8 @@ module systole_program_reader #(
   output logic [SlotBits-1:0]  chain_o,         // the slot of its chain
   output logic [63:0]          tensor_o,        // its second tensor operand, if the chain has one
   output logic [31:0]          tensor_pitch_o,
-  input  logic [StoreQueue-1:0] entry_i,        // where one that uses it goes in this cycle
-  input  logic [StoreQueue-1:0] completed_i,
+  input  logic [Users-1:0]     entry_i,         // where one that may use it goes in this cycle
+  input  logic [Users-1:0]     completed_i,
 
   // records of chains: systole_chain_fetch
   output logic                 chain_valid_o,
@@ -78,8 +78,9 @@ module systole_program_reader #(
   logic [DataBytes-1:0]          record_here, record_next;
   logic                          look_valid, look_ready, look_next, unused_header;
   logic [7:0]                    look_op;
-  logic [15:0]                   look_chain;
-  logic [31:0]                   look_operands;
+  logic [15:0]                   look_chain, look_mix;
+  logic [31:0]                   look_operands, look_load_operands;
+  logic                          look_load, is_load, names_it;
 
   systole_command_fetch #(
     .ChunkCommands(FetchCommands), .DataBytes(DataBytes), .RequestBytes(RequestBytes),
@@ -99,7 +100,9 @@ module systole_program_reader #(
     .look_next_o    (look_next),
     .look_op_o      (look_op),
     .look_chain_o   (look_chain),
+    .look_mix_o     (look_mix),
     .look_operands_o(look_operands),
+    .look_load_operands_o(look_load_operands),
     .record_valid_i (record_valid),
     .record_ready_o (record_ready),
     .record_offset_i(record_offset),
@@ -114,9 +117,15 @@ module systole_program_reader #(
     .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i
   );
 
-  function automatic logic names(input logic [7:0] op);
-    names = op == systole_pkg::OpStore || op == systole_pkg::OpMove;
+  // Stores and moves name a chain, and so does a load with stages.
+  function automatic logic names(input logic [7:0] op, input logic [15:0] mix);
+    names = op == systole_pkg::OpStore || op == systole_pkg::OpMove ||
+            (op == systole_pkg::OpLoad && mix != '0);
   endfunction
+
+  assign look_load = look_op == systole_pkg::OpLoad;
+  assign is_load   = command_o[7:0] == systole_pkg::OpLoad;
+  assign names_it  = names(command_o[7:0], command_o[48+:16]);
 
   assign fault_o = no_program || no_chain_q;
   assign idle_o  = commands_idle && chains_idle && !starting_q;
@@ -137,7 +146,7 @@ module systole_program_reader #(
 
   systole_chain_fetch #(
     .ChainSlots(ChainSlots), .Stages(Stages), .DataBytes(DataBytes), .LocalWidth(LocalBits),
-    .AddrWidth(AddrWidth), .Commands(2 * FetchCommands), .StoreQueue(StoreQueue)
+    .AddrWidth(AddrWidth), .Commands(2 * FetchCommands), .Users(Users)
   ) u_chains (
     .clk_i, .rst_ni,
     .start_i        (started),
@@ -145,17 +154,18 @@ module systole_program_reader #(
     .look_valid_i   (look_valid && !stop_i),
     .look_ready_o   (look_ready),
     .look_next_i    (look_next),
-    .look_names_i   (names(look_op)),
-    .look_chain_i   (look_chain),
-    .look_operands_i(look_operands),
+    .look_names_i   (names(look_op, look_mix)),
+    .look_chain_i   (look_load ? look_mix - 16'd1 : look_chain),
+    .look_operands_i(look_load ? look_load_operands : look_operands),
     .valid_i        (valid_o),
-    .names_i        (names(command_o[7:0])),
-    .chain_i        (command_o[32+:16]),
+    .names_i        (names_it),
+    .chain_i        (is_load ? command_o[48+:16] - 16'd1 : command_o[32+:16]),
     .held_o,
     .slot_o         (chain_o),
     .tensor_o, .tensor_pitch_o,
     .take_i         (valid_o && ready_i),
-    .entry_i, .completed_i,
+    .entry_i        (names_it ? entry_i : '0),
+    .completed_i,
     .fault_o        (no_chain),
     .commands_i     (header[96+:32]),
     .operands_i     (header[128+:32]),

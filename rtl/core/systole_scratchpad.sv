@@ -14,6 +14,7 @@ module systole_scratchpad #(
   parameter  int unsigned Banks     = 4,
   parameter  int unsigned WordBytes = 16,
   parameter  int unsigned BankWords = 4096,  // even
+  parameter  int unsigned LoadReads = 0,     // 1: the load unit reads, too, in cycles in which it does not write
   localparam int unsigned DataWidth = 8 * WordBytes,
   localparam int unsigned LaneBits  = $clog2(WordBytes),
   localparam int unsigned WordBits  = $clog2(Banks * BankWords),
@@ -30,6 +31,10 @@ module systole_scratchpad #(
   input  logic [2*WordBytes-1:0] write_here_i,
   input  logic [2*WordBytes-1:0] write_next_i,
 
+  input  logic                   load_read_i,         // served at once
+  input  logic [AddrBits-1:0]    load_address_i,
+  output logic [DataWidth-1:0]   load_data_o,
+
   input  logic                   parameters_valid_i,
   input  logic                   parameters_late_i,   // they go after the array
   output logic                   parameters_done_o,
@@ -43,8 +48,9 @@ module systole_scratchpad #(
   output logic [2*DataWidth-1:0] array_data_o
 );
 
-  localparam int unsigned Ports    = 5;  // two that write, three that read
+  localparam int unsigned Ports    = 5 + LoadReads;  // two that write, then those that read
   localparam int unsigned Writes   = 2;
+  localparam int unsigned LoadPort = 5;
   localparam int unsigned Reads    = Ports - Writes;
   localparam int unsigned Accesses = 8;
   localparam int unsigned BankBits = Banks > 1 ? $clog2(Banks) : 1;
@@ -68,6 +74,7 @@ module systole_scratchpad #(
     end else begin : gen_read
       logic [AddrBits-1:0] address;
       assign address = p == Writes ? parameters_address_i :
+                       p == LoadPort ? load_address_i :
                        array_address_i[(p-Writes-1)%2*AddrBits+:AddrBits];
       assign word[p] = address[AddrBits-1:LaneBits];
       // At the end of the memory there is no word after; whoever reads there wants no bytes of it.
@@ -82,18 +89,31 @@ module systole_scratchpad #(
   logic [Accesses*BankBits-1:0] banks;
   logic [3:0]                   steps;
   logic                         unused_grants;
-  assign requests = {array_reads_i, 1'b0, 1'b1, 1'b0, 1'b1, 1'b0, 1'b1};
-  assign banks    = {bank[4], bank[3], BankBits'(0), bank[2], BankBits'(0), bank[1], BankBits'(0), bank[0]};
-  assign grant    = {granted[7:6], granted[4], granted[2], granted[0]};
-  assign unused_grants = granted[5] | granted[3] | granted[1];  // clients with one access
+  logic                         load_crosses;
+  logic [BankBits-1:0]          load_bank;
+  assign requests = {array_reads_i, 1'b0, 1'b1, 1'b0, 1'b1, load_read_i, write_valid_i[0]};
+  assign banks    = {bank[4], bank[3], BankBits'(0), bank[2], BankBits'(0), bank[1], load_bank, bank[0]};
+  assign grant[4:0]    = {granted[7:6], granted[4], granted[2], granted[0]};
+  assign unused_grants = granted[5] | granted[3];  // clients with one access
+  if (LoadReads != 0) begin : gen_load_read
+    assign grant[LoadPort] = granted[1];
+    assign load_bank       = bank[LoadPort];
+    assign load_crosses    = crosses[LoadPort];
+  end else begin : gen_no_load_read
+    logic unused_load;
+    assign unused_load  = granted[1] | ^load_address_i;
+    assign load_bank    = '0;
+    assign load_crosses = 1'b0;
+  end
 
   systole_bank_arbiter #(.Banks(Banks), .Clients(4)) u_arbiter (
     .clk_i, .rst_ni,
-    .valid_i  ({array_valid_i, parameters_valid_i, write_valid_i}),
+    .valid_i  ({array_valid_i, parameters_valid_i, write_valid_i[1], write_valid_i[0] || load_read_i}),
     .late_i   ({1'b0, parameters_late_i, 2'b00}),
     .request_i(requests),
     .bank_i   (banks),
-    .crosses_i({crosses[4:3] & array_reads_i, 1'b0, crosses[2], 1'b0, crosses[1], 1'b0, crosses[0]}),
+    .crosses_i({crosses[4:3] & array_reads_i, 1'b0, crosses[2], 1'b0, crosses[1], load_crosses,
+                crosses[0]}),
     .grant_o  (granted),
     .step_o   (steps)
   );
@@ -162,6 +182,8 @@ module systole_scratchpad #(
 
     if (r == 0) begin : gen_parameters
       assign lane = parameters_address_i[LaneBits-1:0];
+    end else if (Port == LoadPort) begin : gen_load
+      assign lane = load_address_i[LaneBits-1:0];
     end else begin : gen_array
       assign lane = array_address_i[(r-1)*AddrBits+:LaneBits];
     end
@@ -194,7 +216,13 @@ module systole_scratchpad #(
   end
   assign parameters_data_o = read[DataWidth-1:0];
   assign array_data_o      = read[3*DataWidth-1:DataWidth];
+  if (LoadReads != 0) begin : gen_load_data
+    assign load_data_o = read[4*DataWidth-1:3*DataWidth];
+  end else begin : gen_no_load_data
+    assign load_data_o = '0;
+  end
 
+  `SYSTOLE_ASSERT(OneOfLoads_A, !(load_read_i && (write_valid_i[0] || LoadReads == 0)))
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, BankWords >= 2 && BankWords % 2 == 0 && 2**LaneBits == WordBytes)
   for (genvar p = 0; p < Ports; p++) begin : gen_inside
     logic beyond;

@@ -31,6 +31,7 @@ module systole_chain_store #(
   output logic                  usable_o,
   output logic                  parameters_o,  // it has some
   output logic                  asked_row_wise_o,
+  output logic                  asked_early_o,    // no stage that knows whole rows, no side output
   output logic [1:0]            asked_tensor_o,   // it has a first, a second one
   output logic [15:0]           asked_element_o,
 
@@ -184,6 +185,8 @@ module systole_chain_store #(
   assign usable_o         = usable_q[asked_i];
   assign parameters_o     = channel_q[asked_i] != '0;
   assign asked_row_wise_o = row_wise_q[asked_i];
+  assign asked_early_o    = (!row_wise_q[asked_i] || norm_q[asked_i]) &&
+                            side_q[asked_i] == systole_pkg::ReduceNone;
   assign asked_tensor_o   = {tensor_q[asked_i][2*Stages-1:Stages] != '0,
                              tensor_q[asked_i][Stages-1:0] != '0};
   assign asked_element_o  = element_q[asked_i];

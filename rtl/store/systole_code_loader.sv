@@ -5,9 +5,7 @@
 `include "systole_assert.svh"
 
 module systole_code_loader #(
-  parameter  int unsigned ChainSlots = 64,
   parameter  int unsigned Stages     = 8,     // and a row-wise one
-  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned StageBits  = $clog2(Stages + 1),
   localparam int unsigned StagesBits = $clog2(Stages + 2)
 ) (
@@ -17,10 +15,9 @@ module systole_code_loader #(
   input  logic                  waiting_i,     // a command is the next one
   input  logic                  start_i,       // it starts
   input  logic                  busy_i,        // it is not over
-  input  logic [SlotBits-1:0]   chain_i,       // its chain: of the one that runs, or else of the next one
+  input  logic [15:0]           chain_i,       // its chain: of the one that runs, or else of the next one
   input  logic [StagesBits-1:0] stages_i,
-  input  logic                  chain_new_i,   // another chain goes into slot chain_slot_i
-  input  logic [SlotBits-1:0]   chain_slot_i,
+  input  logic                  forget_i,      // a program begins: it has chains of its own
   output logic                  left_o,        // there are words to be read
 
   output logic                  read_o,
@@ -34,7 +31,7 @@ module systole_code_loader #(
   localparam logic [3:0] LastWord = 4'd8;
 
   logic                known_q;                // the stages hold chain `held_q`
-  logic [SlotBits-1:0] held_q;
+  logic [15:0]         held_q;
   logic                last, begins, begun_q;  // those of the next command
 
   assign begins = waiting_i && !busy_i && !begun_q;
@@ -55,7 +52,7 @@ module systole_code_loader #(
         known_q <= 1'b1;
         left_o  <= stages_i != '0 && !(known_q && held_q == chain_i);
       end else begin
-        if (chain_new_i && chain_slot_i == held_q) known_q <= 1'b0;
+        if (forget_i) known_q <= 1'b0;
         if (read_o && last) left_o <= 1'b0;
       end
     end

@@ -41,7 +41,13 @@ module systole_statistics_path #(
   input  logic [Lanes-1:0]     mask_i,
   input  logic [Lanes*32-1:0]  data_i,
   output logic                 busy_o,
-  output logic                 left_o
+  output logic                 left_o,
+
+  // what is written to the row statistics
+  output logic                 write_o,
+  output logic                 write_four_o,
+  output logic [WordBits-1:0]  write_at_o,
+  output logic [127:0]         write_data_o
 );
 
   logic                divide_read, norm_read, side_read, side_write, side_four;
@@ -53,11 +59,15 @@ module systole_statistics_path #(
     .read_i      (divide_read || norm_read || side_read),
     .read_at_i   (divide_read ? divide_at : norm_read ? norm_at : side_at),
     .data_o      (words),
-    .write_i     (sum_write_i || side_write),
-    .write_four_i(side_four && side_write),
-    .write_at_i  (side_write ? side_write_at : sum_at_q),
-    .data_i      (side_write ? side_words : 128'(row_sum_i))
+    .write_i     (write_o),
+    .write_four_i(write_four_o),
+    .write_at_i  (write_at_o),
+    .data_i      (write_data_o)
   );
+  assign write_o      = sum_write_i || side_write;
+  assign write_four_o = side_four && side_write;
+  assign write_at_o   = side_write ? side_write_at : sum_at_q;
+  assign write_data_o = side_write ? side_words : 128'(row_sum_i);
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin

@@ -23,6 +23,7 @@ module systole_store_path #(
   parameter  int unsigned SumBits        = 10,  // of a sum in the accumulator
   parameter  int unsigned CountBits      = 24,
   localparam int unsigned TagBits        = Queue > 1 ? $clog2(Queue) : 1,
+  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1,
   localparam int unsigned SlotBits       = ChainSlots > 1 ? $clog2(ChainSlots) : 1,
   localparam int unsigned DataWidth      = 8 * DataBytes,
   localparam int unsigned LaneBits       = $clog2(DataBytes),
@@ -34,6 +35,7 @@ module systole_store_path #(
   input  logic                  in_order_i,
   input  logic [31:0]           row_bytes_i,
 
+  input  logic                  forget_i,        // a program begins: it has chains of its own
   input  logic                  chain_valid_i,
   input  logic                  chain_first_i,
   input  logic [63:0]           chain_word_i,
@@ -63,6 +65,12 @@ module systole_store_path #(
   input  logic                  data_valid_i,
   output logic                  data_ready_o,
   input  logic [Lanes*32-1:0]   data_i,
+
+  // what is written to the row statistics
+  output logic                  statistics_write_o,
+  output logic                  statistics_four_o,
+  output logic [StatisticsBits-1:0] statistics_at_o,
+  output logic [127:0]          statistics_data_o,
 
   // clients of the scratchpad
   output logic                  parameters_valid_o,
@@ -113,19 +121,14 @@ module systole_store_path #(
   localparam int unsigned StageBits   = $clog2(Stages + 1);
   localparam int unsigned StagesBits  = $clog2(Stages + 2);
   localparam int unsigned ColBits     = $clog2(systole_pkg::MaxCols + 1);
-  localparam int unsigned StatisticsBits = Statistics > 1 ? $clog2(Statistics) : 1;
-  localparam int unsigned SizeBits    = 34;   // of a tile's size
-  localparam int unsigned OperandWords = OperandBytes / Lanes;
-  localparam int unsigned RowLanes    = $clog2(Lanes);
   localparam int unsigned MostColumns = Lanes * ParameterBeats;
 
   // ---------------------------------------------------------------- fields
   logic                move, usable, parameters, unused_fields, asked_row_wise;
-  logic                rows_fit;
+  logic                rows_fit, unused_early;
   logic [1:0]          asked_tensor, tensor_fits;
   logic [15:0]         asked_element;
   logic [31:0]         m, n, c, c_pitch, kept;
-  logic [SizeBits-1:0] vectors;
 
   assign move          = command_i[7:0] == systole_pkg::OpMove;
   assign m             = command_i[288+:32];
@@ -134,18 +137,13 @@ module systole_store_path #(
   assign c_pitch       = command_i[544+:32];
   assign kept          = command_i[352+:32];
   assign rows_fit      = n <= 32'(systole_pkg::MaxCols) && kept <= 32'(systole_pkg::MaxCols);
-  // Words of a vector have a byte an element.
-  assign vectors       = (SizeBits'(n) + SizeBits'(Lanes) - SizeBits'(1)) >> RowLanes;
   for (genvar t = 0; t < 2; t++) begin : gen_tensor
-    logic [7:0]          element;
-    logic [SizeBits-1:0] words;
-    assign element        = asked_element[8*t+:8];
-    assign words          = SizeBits'(m[15:0]) * SizeBits'(vectors[15:0]) <<
-                            (element == systole_pkg::TypeS32 ? 2'd2 :
-                             element == systole_pkg::TypeS16 ||
-                             element == systole_pkg::TypeU16 ? 2'd1 : 2'd0);
-    assign tensor_fits[t] = m[31:16] == '0 && vectors[SizeBits-1:16] == '0 &&
-                            words <= SizeBits'(OperandWords);
+    systole_tile_fits #(.Lanes(Lanes), .Bytes(OperandBytes)) u_fits (
+      .m_i   (m),
+      .n_i   (n),
+      .type_i(asked_element[8*t+:8]),
+      .fits_o(tensor_fits[t])
+    );
   end
   assign legal_o       = m != '0 && n != '0 && m[31:CountBits] == '0 && n[31:CountBits] == '0 &&
                          usable && (!parameters || n <= MostColumns) &&
@@ -183,6 +181,7 @@ module systole_store_path #(
     .usable_o    (usable),
     .parameters_o(parameters),
     .asked_row_wise_o(asked_row_wise),
+    .asked_early_o   (unused_early),
     .asked_tensor_o  (asked_tensor),
     .asked_element_o (asked_element),
     .chain_i     (chain),
@@ -220,7 +219,8 @@ module systole_store_path #(
     .clk_i, .rst_ni, .in_order_i, .row_bytes_i, .entry_i,
     .move_i      (move),
     .whole_i     (rereads_i),
-    .chain_i     (command_slot_i),
+    .chain_i     (command_i[32+:16]),
+    .slot_i      (command_slot_i),
     .c_i         (c[SumBits-1:0]),
     .c_pitch_i   (c_pitch[SumBits-1:0]),
     .m_i         (m[CountBits-1:0]),
@@ -234,8 +234,7 @@ module systole_store_path #(
     .tensor_i    ({tensor_i[DramBits-1:0], command_i[192+:DramBits]}),
     .tensor_pitch_i({tensor_pitch_i, command_i[256+:32]}),
     .waiting_i, .reads_i, .start_valid_i, .start_ready_o, .start_entry_i, .released_o, .completed_o, .fault_o, .error_o,
-    .chain_new_i (chain_valid_i && chain_first_i),
-    .chain_slot_i,
+    .forget_i,
     .chain_o     (chain),
     .type_i      (out_type),
     .stages_i    (stages),
@@ -260,6 +259,7 @@ module systole_store_path #(
     .code_word_o (code_word),
     .code_i      (code),
     .sums_valid_o, .sums_ready_i, .sums_at_o, .data_valid_i, .data_ready_o, .data_i,
+    .statistics_write_o, .statistics_four_o, .statistics_at_o, .statistics_data_o,
     .parameters_valid_o, .parameters_late_o, .parameters_done_i, .parameters_address_o, .parameters_data_i,
     .write_valid_o, .write_done_i, .write_word_o, .write_data_o, .write_here_o, .write_next_o,
     .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,

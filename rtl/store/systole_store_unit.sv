@@ -46,7 +46,8 @@ module systole_store_unit #(
   input  logic [Queue-1:0]      entry_i,
   input  logic                  move_i,          // into the scratchpad, not to memory
   input  logic                  whole_i,         // all operands come before the first vector
-  input  logic [SlotBits-1:0]   chain_i,
+  input  logic [15:0]           chain_i,         // its number, and its slot
+  input  logic [SlotBits-1:0]   slot_i,
   input  logic [SumBits-1:0]    c_i,             // sums
   input  logic [SumBits-1:0]    c_pitch_i,
   input  logic [CountBits-1:0]  m_i,             // at least 1, as n_i
@@ -70,8 +71,7 @@ module systole_store_unit #(
   output logic                  fault_o,         // the pipeline cannot do the chain: it stays so
   output logic                  error_o,         // since reset: a response was no OKAY
 
-  input  logic                  chain_new_i,     // another chain goes into slot chain_slot_i
-  input  logic [SlotBits-1:0]   chain_slot_i,
+  input  logic                  forget_i,        // a program begins
 
   // the chain of the command: systole_chain_store
   output logic [SlotBits-1:0]   chain_o,
@@ -109,6 +109,12 @@ module systole_store_unit #(
   input  logic                  data_valid_i,
   output logic                  data_ready_o,
   input  logic [Lanes*32-1:0]   data_i,
+
+  // what is written to the row statistics
+  output logic                  statistics_write_o,
+  output logic                  statistics_four_o,
+  output logic [StatisticsBits-1:0] statistics_at_o,
+  output logic [127:0]          statistics_data_o,
 
   // clients of the scratchpad
   output logic                  parameters_valid_o,
@@ -157,7 +163,7 @@ module systole_store_unit #(
 );
 
   // ---------------------------------------------------------------- commands, by their entries
-  localparam int unsigned FieldBits = 3 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
+  localparam int unsigned FieldBits = 19 + SlotBits + 2 * SumBits + 2 * CountBits + 3 * DramBits + 96 +
                                       AddrBits + StatisticsBits + ColBits;
 
   logic [FieldBits-1:0] fields_q [Queue];
@@ -165,7 +171,7 @@ module systole_store_unit #(
   for (genvar e = 0; e < Queue; e++) begin : gen_entry
     always_ff @(posedge clk_i) begin
       if (entry_i[e]) begin
-        fields_q[e] <= {move_i, whole_i, continues_i, chain_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
+        fields_q[e] <= {move_i, whole_i, continues_i, chain_i, slot_i, c_i, c_pitch_i, m_i, n_i, to_i, to_pitch_i,
                         parameters_i, statistics_i, kept_i, tensor_i, tensor_pitch_i};
       end
     end
@@ -176,6 +182,7 @@ module systole_store_unit #(
   logic [Lanes*32-1:0]  out;                  // a vector of results
   logic [TagBits-1:0]   entry_q, entry;       // of the command, or of the one that would start
   logic                 moves, whole, continues;
+  logic [15:0]          chain, next_chain;
   logic [SumBits-1:0]   c, c_pitch;
   logic [CountBits-1:0] m, n, vectors, last_lanes;  // of a row, of its last vector
   logic [DramBits-1:0]  to;
@@ -199,12 +206,12 @@ module systole_store_unit #(
   logic                 unused_next_fields;
 
   assign entry         = busy_q ? entry_q : start_entry_i;
-  assign {moves, whole, continues, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
+  assign {moves, whole, continues, chain, chain_o, c, c_pitch, m, n, to, to_pitch, parameters_at, statistics, kept, tensor,
           tensor_pitch} = fields_q[entry];
-  assign {next_moves, next_whole, next_continues, next_o, next_c, next_c_pitch, next_m, next_n, next_to, next_to_pitch,
+  assign {next_moves, next_whole, next_continues, next_chain, next_o, next_c, next_c_pitch, next_m, next_n, next_to, next_to_pitch,
           next_parameters_at, next_statistics, next_kept, next_tensor, next_tensor_pitch} =
          fields_q[start_entry_i];
-  assign unused_next_fields = ^{next_moves, next_continues, next_c, next_c_pitch, next_to, next_to_pitch,
+  assign unused_next_fields = ^{next_moves, next_continues, next_chain, next_c, next_c_pitch, next_to, next_to_pitch,
                                 next_statistics, next_kept};
   assign last_lanes    = (n - CountBits'(1)) % CountBits'(Lanes) + CountBits'(1);
   assign vectors       = (n - CountBits'(1)) / CountBits'(Lanes) + CountBits'(1);
@@ -226,13 +233,13 @@ module systole_store_unit #(
   logic [StageBits-1:0] write_stage;
   logic [3:0]           write_word;
 
-  systole_code_loader #(.ChainSlots(ChainSlots), .Stages(Stages)) u_code (
+  systole_code_loader #(.Stages(Stages)) u_code (
     .clk_i, .rst_ni,
     .waiting_i,
     .start_i      (start),
     .busy_i       (busy_q),
-    .chain_i      (chain_o),
-    .stages_i, .chain_new_i, .chain_slot_i,
+    .chain_i      (chain),
+    .stages_i, .forget_i,
     .left_o       (code_left),
     .read_o       (code_read_o),
     .read_stage_o (code_stage_o),
@@ -349,7 +356,11 @@ module systole_store_unit #(
     .mask_i       (out_mask),
     .data_i       (out),
     .busy_o       (side_busy),
-    .left_o       (side_left)
+    .left_o       (side_left),
+    .write_o      (statistics_write_o),
+    .write_four_o (statistics_four_o),
+    .write_at_o   (statistics_at_o),
+    .write_data_o (statistics_data_o)
   );
 
   // ---------------------------------------------------------------- sums into the pipeline

@@ -41,12 +41,13 @@ OwnDriver core_driver() {
            {"scratchpad_banks", "Banks", 2, 64, 4},
            {"scratchpad_rows", "BankWords", 4, 1 << 20, 1024},
            {"accumulator_banks", "SumBanks", 2, 64, 2},
-           {"accumulator_rows", "SumBankRows", 8, 1 << 20, 2048}},
+           {"accumulator_rows", "SumBankRows", 8, 1 << 20, 2048},
+           {"preop", "Preop", 0, 1, 0}},
           "testbench/rtl/core/core_unit.h",
           "CoreBuild",
           "CoreBuildOf<Model>",
           "core_size({{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, "
-          "{14}, {15}}})"};
+          "{14}, {15}, {16}}})"};
 }
 
 std::vector<OwnDriver> make_drivers() {

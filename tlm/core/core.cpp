@@ -65,6 +65,8 @@ void Core::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& dela
 void Core::start_program(std::uint64_t address) {
   started_ = processor.cycle();
   if (on_run_) on_run_(true);
+  load.forget_chain();
+  store.forget_chain();
   processor.start(address);
 }
 

@@ -50,6 +50,7 @@ void ExecutionUnit::run() {
       processor_.wait_ready(entry);
       account_.stall_until(cycle(), kWaitLoad + static_cast<std::size_t>(entry.last_blocker));
     }
+    await_turn(entry);
     waiting_ = nullptr;
     const std::uint64_t started = cycle();
     const StallMark mark(account_.time());

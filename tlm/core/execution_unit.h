@@ -41,6 +41,8 @@ class ExecutionUnit : public sc_core::sc_module, public Watched {
   ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit, CommandProcessor& processor,
                 std::vector<hw::BlockAccount::Cause> own_causes);
 
+  /// Blocks until the unit can start a command whose hazards are clear, and accounts for that.
+  virtual void await_turn(const Entry& /*entry*/) {}
   /// Blocks while the command occupies the unit; accounts for these cycles in account(); calls
   /// processor().release() when the operands are read. Returns the cycle of completion, or nothing
   /// if the derived class says processor().complete_at() later.

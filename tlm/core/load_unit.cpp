@@ -6,7 +6,6 @@
 
 #include "base/round.h"
 #include "hw/dma/sum_loads.h"
-#include "hw/kernel/row_kernels.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
 
@@ -25,7 +24,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       access_bytes_(hw::load_access_bytes(machine)),
       expander_lanes_(machine.dma.expander_lanes),
       memory_(memory),
-      pipeline_(std::max(machine.preop.lanes, 1U)) {
+      machine_(machine) {
   SC_HAS_PROCESS(LoadUnit);
   SC_METHOD(complete_due);
   sensitive << place_;
@@ -51,7 +50,9 @@ void LoadUnit::complete_due() {
       return;
     }
     processor().complete_at(*first.entry, first.started, first.released, at.cycle);
+    all_complete_ = std::max(all_complete_, at.cycle);
   }
+  placed_.notify();
 }
 
 void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from) {
@@ -87,31 +88,6 @@ void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::ui
   }
 }
 
-std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain,
-                                       bool with_values) {
-  const std::vector<hw::DType> types = hw::tensor_types(chain);
-  const std::vector<hw::DramTile> tiles = hw::operands_of(*load.pre, processor().program());
-  operands_.resize(types.size());
-  std::uint64_t there = 0;
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::uint64_t bytes = load.n * hw::bytes_of(types[i]);
-    if (with_values) operands_[i].resize(load.m * bytes);
-    there = dma->read_rows({tiles[i].address, tiles[i].pitch,
-                            with_values ? operands_[i].data() : nullptr, bytes, load.m, bytes},
-                           {});
-  }
-  return there;
-}
-
-void LoadUnit::observe_parameters(const hw::ChainUse& use, const hw::Chain& chain,
-                                  std::uint64_t cols, std::uint64_t started) {
-  const std::uint64_t step = memory_.observer->step();
-  for (StoredUse& part : memory_.parameter_uses(use, chain, cols, started)) {
-    part.first_step = part.last_step = step;
-    memory_.observer->use(std::move(part));
-  }
-}
-
 void LoadUnit::expand(const hw::cmd::Load& load, const hw::TensorRows& groups) {
   const std::uint64_t count = hw::read_rows(load).rows, pitch = load.to.pitch;
   const auto* const from = static_cast<const std::uint8_t*>(groups.data);
@@ -119,36 +95,6 @@ void LoadUnit::expand(const hw::cmd::Load& load, const hw::TensorRows& groups) {
     hw::expand_group(load.format, from + i * groups.pitch, load.n,
                      memory_.scratchpad.data() + load.to.address + i * hw::kGroupWeights * pitch,
                      pitch);
-  }
-}
-
-void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain,
-                     const hw::TensorRows& rows, const std::vector<hw::TensorRows>& tensors) {
-  std::vector<std::int32_t> values(std::size_t{load.m} * load.n);
-  for (std::size_t row = 0; row < load.m; ++row) {
-    hw::row::widen(static_cast<const std::uint8_t*>(rows.data) + row * rows.pitch, load.type,
-                   values.data() + row * load.n, load.n);
-  }
-  hw::ChainOperands operands;
-  operands.accumulator = values.data();
-  operands.accumulator_pitch = load.n;
-  operands.parameters = memory_.parameters(load.pre->parameters);
-  std::copy(tensors.begin(), tensors.end(), operands.tensors.begin());
-  if (hw::statistics_words(chain) != 0) {
-    operands.row_statistics = memory_.statistics.data() + load.pre->statistics;
-  }
-  operands.out = to_accumulator ? static_cast<void*>(memory_.accumulators() + load.to.address)
-                                : memory_.scratchpad.data() + load.to.address;
-  operands.out_pitch = to_accumulator ? load.to.pitch * std::size_t{4} : load.to.pitch;
-  operands.rows = load.m;
-  operands.cols = load.n;
-  operands.valid_cols = load.pre->valid_cols;
-  pipeline_.apply(chain, operands);
-  if (to_accumulator && memory_.accumulator_engine != nullptr) {
-    memory_.accumulator_engine->begin_at(cycle());
-    memory_.accumulator_engine->write({load.to.address, load.m, load.n, load.to.pitch},
-                                      memory_.accumulators() + load.to.address, load.to.pitch,
-                                      false);
   }
 }
 
@@ -205,7 +151,7 @@ void LoadUnit::reduce(const hw::cmd::Load& load, std::uint64_t row, const std::u
   }
 }
 
-bool LoadUnit::post(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain) {
+bool LoadUnit::post(const hw::cmd::Load& load, bool to_accumulator) {
   if (memory_.values == nullptr) return false;
   ValueQueue& queue = *memory_.values;
   const hw::ReadRows read = hw::read_rows(load);
@@ -217,33 +163,20 @@ bool LoadUnit::post(const hw::cmd::Load& load, bool to_accumulator, const hw::Ch
     span = {load.from.address + begin, window.end - begin};
   }
   const std::uint8_t* const from = queue.at(span);
-  bool inside = from != nullptr;
-  std::vector<hw::TensorRows> tensors;
-  if (chain != nullptr) {
-    hw::for_each_operand(
-        *load.pre, processor().program(), [&](const hw::DramTile& tile, hw::DType type) {
-          const std::uint64_t bytes = load.n * hw::bytes_of(type);
-          tensors.push_back(
-              {queue.at({tile.address, (load.m - 1) * tile.pitch + bytes}), tile.pitch});
-          inside &= tensors.back().data != nullptr;
-        });
-  }
-  if (!inside) {
+  if (from == nullptr) {
     // Its requests will be answered with an error.
     queue.await();
     return false;
   }
-  queue.post([this, load, to_accumulator, chain, picture = from - begin, tensors] {
-    compute(load, to_accumulator, chain, picture, tensors);
+  queue.post([this, load, to_accumulator, picture = from - begin] {
+    compute(load, to_accumulator, picture);
   });
   return true;
 }
 
-void LoadUnit::compute(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain* chain,
-                       const std::uint8_t* from, const std::vector<hw::TensorRows>& tensors) {
+void LoadUnit::compute(const hw::cmd::Load& load, bool to_accumulator, const std::uint8_t* from) {
   const hw::ReadRows read = hw::read_rows(load);
   const std::uint64_t pitch = load.from.pitch;
-  if (chain != nullptr) return apply(load, to_accumulator, *chain, {from, pitch}, tensors);
   if (load.packed()) return expand(load, {from, pitch});
   std::uint8_t* to = memory_.scratchpad.data() + load.to.address;
   for (std::uint64_t row = 0; row < load.m; ++row, to += load.to.pitch) {
@@ -268,8 +201,10 @@ void LoadUnit::compute(const hw::cmd::Load& load, bool to_accumulator, const hw:
 
 std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const auto& load = *entry.command.as<hw::cmd::Load>();
-  const hw::Chain* const chain =
-      load.pre ? &hw::chain_of(*load.pre, processor().program()) : nullptr;
+  if (load.pre) {
+    all_complete_ = execute_stages(load, entry.command.as<hw::cmd::LoadAccumulator>() != nullptr);
+    return all_complete_;
+  }
   const bool to_accumulator = entry.command.as<hw::cmd::LoadAccumulator>() != nullptr;
   const hw::ReadRows read = hw::read_rows(load);
   // Where the rows go, in bytes of their memory.
@@ -281,9 +216,9 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const std::uint64_t local_bytes = load.n * scale;
   const std::uint64_t at_once = load.packed() ? hw::kGroupWeights : 1;  // rows of one that is read
   const std::uint64_t words = at_once * ((local_bytes + sram.word_bytes() - 1) / sram.word_bytes());
-  const bool with_values = functional_ && !post(load, to_accumulator, chain);
+  const bool with_values = functional_ && !post(load, to_accumulator);
   DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, read.rows, read.bytes};
-  const bool staged = to_accumulator || chain != nullptr || load.packed();
+  const bool staged = to_accumulator || load.packed();
   if (with_values && staged) {
     rows.data_pitch = read.bytes * (load.window ? load.window->window.pixels() : 1);
     staging_.resize(read.rows * rows.data_pitch);
@@ -292,20 +227,13 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     rows.data = sram.data() + first;
   }
   const std::uint64_t started = cycle();
-  hw::ChainCycles stages;
-  std::uint64_t taken = started;        // cycle at which the stages have the last row
+  hw::ExpansionCycles expansion;
+  std::uint64_t taken = started;        // cycle at which the expander has the last row
   std::uint64_t before_last = started;  // and at which they had the one before
-  if (chain != nullptr) {
-    stages = pipeline_.cycles(*chain, load.m, load.n);
-    taken = fetch_operands(load, *chain, with_values);
-  } else if (load.packed()) {
-    const hw::ExpansionCycles cycles =
-        hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
+  if (load.packed()) {
+    expansion = hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
     taken = std::max(taken, expander_free_);
-    stages.per_row = cycles.per_group;
-    stages.fill = cycles.fill;
   }
-  const bool passes = chain != nullptr || load.packed();
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   StoredUse use;
   const bool observed = with_values && memory_.observer != nullptr;
@@ -313,10 +241,10 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const std::uint64_t settling = to_accumulator ? hw::kSumLoadCycles : 0;
   const OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
-    if (passes) {
+    if (load.packed()) {
       before_last = taken;
-      taken = std::max(taken, arrived) + stages.per_row;
-      there = taken + stages.fill;
+      taken = std::max(taken, arrived) + expansion.per_group;
+      there = taken + expansion.fill;
     } else if (with_values && to_accumulator && load.window) {
       reduce(load, row, rows.data + row * rows.data_pitch);
     } else if (with_values && to_accumulator) {
@@ -379,33 +307,19 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     done = dma->read_rows(rows, on_arrival);
   }
   dma->synchronise();
-  if (observed && chain != nullptr) observe_parameters(*load.pre, *chain, load.n, started);
-  std::uint64_t in_stages = 0;
-  if (passes) {
+  std::uint64_t in_expander = 0;
+  if (load.packed()) {
     const std::uint64_t elements = std::uint64_t{load.m} * load.n;
-    if (load.packed()) {
-      if (with_values) expand(load, {staging_.data(), read.bytes});
-      // The table of energies has no figure for an expanded weight: it counts as an element of a
-      // stage, which takes more.
-      events().postop_elements = elements;
-      expanded_ += elements;
-    } else {
-      if (with_values) {
-        std::vector<hw::TensorRows> tensors;
-        for (const auto& operand : operands_) {
-          tensors.push_back({operand.data(), operand.size() / load.m});
-        }
-        apply(load, to_accumulator, *chain, {staging_.data(), read.bytes}, tensors);
-      }
-      events().postop_elements = elements * chain->stages.size();
-      stage_operations_ += events().postop_elements;
-    }
+    if (with_values) expand(load, {staging_.data(), read.bytes});
+    // The table of energies has no figure for an expanded weight: it counts as an element of a
+    // stage, which takes more.
+    events().postop_elements = elements;
+    expanded_ += elements;
     // The next load may be requested once the expander has room for it after the last group.
-    const std::uint64_t free = load.packed() ? before_last : taken;
-    if (load.packed()) expander_free_ = taken;
-    in_stages = free - std::min(free, cycle());
-    wait_cycles(in_stages);
-    done = std::max(done, taken + stages.fill);
+    expander_free_ = taken;
+    in_expander = before_last - std::min(before_last, cycle());
+    wait_cycles(in_expander);
+    done = std::max(done, taken + expansion.fill);
   }
   done += settling;
   if (observed) {
@@ -421,10 +335,10 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
   // for memory: latency, a full request window, contention.
   const std::uint64_t elapsed = cycle() - started;
-  const std::uint64_t busy = std::min(elapsed - in_stages, beats);
+  const std::uint64_t busy = std::min(elapsed - in_expander, beats);
   account_busy(busy);
-  account_stall(in_stages, kStages);
-  account_stall(elapsed - in_stages - busy, kMemory);
+  account_stall(in_expander, kStages);
+  account_stall(elapsed - in_expander - busy, kMemory);
   if (is_placed) {
     if (const DmaPort::Places::Placed at = placed(last); at.is_final) {
       done = std::max(done, at.cycle);
@@ -434,6 +348,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       return std::nullopt;
     }
   }
+  all_complete_ = std::max(all_complete_, done);
   return done;
 }
 

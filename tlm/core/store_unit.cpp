@@ -84,7 +84,8 @@ StoreUnit::Flow StoreUnit::begin(const Entry& entry, const hw::Chain& chain) {
                      hw::operand_block(result, chain, machine_units_) == result.m &&
                      hw::writes_what_it_reads(hw::ranges_of(command, program));
   const hw::ResultFlow::Tile tile{result.m, result.n, result.from.address, result.from.pitch};
-  hw::ResultFlow leaves(stages, chain, tile, lanes_, read, whole);
+  hw::ResultFlow leaves(stages, chain, tile, lanes_, read,
+                        whole ? hw::ResultFlow::Inputs::kWhole : hw::ResultFlow::Inputs::kSums);
   leaves.start(flow.started, set_up);
   flow.bits = result.int4 ? 4 : 8 * hw::bytes_of(chain.out);
   const std::uint64_t to = moves ? flow.move->to.address : flow.store->to.address;

@@ -41,6 +41,8 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] std::uint64_t encoder_macs() const noexcept { return encoder_macs_; }
 
   void watch(SignalRecorder& recorder) override;
+  /// A program begins.
+  void forget_chain() noexcept { set_up_.forget(); }
 
  private:
   static constexpr std::size_t kFill = kOwnCauses;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/round.h"
 #include "hw/array/sum_ports.h"
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
@@ -32,6 +33,7 @@ constexpr std::string_view kBuiltKeys[] = {"array.rows",
                                            "accumulator.protection",
                                            "postop.lanes",
                                            "postop.row_statistics",
+                                           "preop.lanes",
                                            "dma.request_bytes",
                                            "dma.outstanding_reads",
                                            "dma.outstanding_writes",
@@ -97,30 +99,54 @@ std::string chain_problem(const hw::Chain& chain, const CoreSize& size) {
   return "";
 }
 
-std::string problem_of(const hw::cmd::Load& load) {
+/// Of a tile of m rows of n elements that is kept in a buffer; `what` it is.
+std::string tile_problem(const char* what, std::uint32_t m, std::uint32_t n, hw::DType type,
+                         const CoreSize& size) {
+  const std::uint64_t lanes = round_up(n, size.lanes);
+  const std::uint64_t bytes = m * lanes * hw::bytes_of(type);
+  if (bytes <= size.operand_bytes) return "";
+  return std::string(what) + " of " + std::to_string(bytes) + " bytes, expected up to " +
+         std::to_string(size.operand_bytes);
+}
+
+/// Of a chain and the tiles of `m` rows of `n` elements that it works on.
+std::string use_problem(const hw::Chain& chain, std::uint32_t m, std::uint32_t n,
+                        const CoreSize& size) {
+  if (const std::string problem = chain_problem(chain, size); !problem.empty()) return problem;
+  if (hw::parameter_words(chain) != 0 && n > size.parameter_columns()) {
+    return "parameters of " + std::to_string(n) + " columns, expected up to " +
+           std::to_string(size.parameter_columns());
+  }
+  for (const hw::DType type : hw::tensor_types(chain)) {
+    const std::string problem = tile_problem("a tensor operand", m, n, type, size);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string problem_of(const hw::cmd::Load& load, bool sums, const hw::Program& program,
+                       const CoreSize& size) {
   if (load.window) return "a window";
   if (load.packed()) return "weights in groups";
-  return load.pre ? "stages before the anchor" : "";
+  if (!load.pre) return "";
+  if (size.preop == 0) return "stages before the anchor";
+  if (sums) return "stages on the way to the accumulator";
+  const hw::Chain& chain = hw::chain_of(*load.pre, program);
+  if (const std::string problem = use_problem(chain, load.m, load.n, size); !problem.empty()) {
+    return problem;
+  }
+  if (hw::tensor_operands(chain) > 1) return "more than one tensor operand before the anchor";
+  return tile_problem("a tile for the stages", load.m, load.n, load.type, size);
 }
 
 std::string problem_of(const hw::cmd::Result& result, const hw::Program& program,
                        const CoreSize& size, const hw::Machine::Postop& postop) {
   const hw::Chain& chain = hw::chain_of(result.chain, program);
-  if (const std::string problem = chain_problem(chain, size); !problem.empty()) return problem;
-  if (hw::parameter_words(chain) != 0 && result.n > size.parameter_columns()) {
-    return "parameters of " + std::to_string(result.n) + " columns, expected up to " +
-           std::to_string(size.parameter_columns());
+  if (const std::string problem = use_problem(chain, result.m, result.n, size); !problem.empty()) {
+    return problem;
   }
   if (hw::is_row_wise(chain) && (result.n > kRowColumns || result.chain.valid_cols > kRowColumns)) {
     return "a row of more than " + std::to_string(kRowColumns) + " columns";
-  }
-  for (const hw::DType type : hw::tensor_types(chain)) {
-    const std::uint64_t lanes = (result.n + size.lanes - 1) / size.lanes * size.lanes;
-    const std::uint64_t bytes = result.m * lanes * hw::bytes_of(type);
-    if (bytes > size.operand_bytes) {
-      return "a tensor operand of " + std::to_string(bytes) + " bytes, expected up to " +
-             std::to_string(size.operand_bytes);
-    }
   }
   if (hw::tensor_operands(chain) == 0) return "";
   const std::uint64_t block = hw::operand_block(result, chain, postop);
@@ -132,7 +158,8 @@ std::string problem_of(const hw::cmd::Result& result, const hw::Program& program
 
 std::string problem_of(const hw::Command& command, const hw::Program& program, const CoreSize& size,
                        const hw::Machine::Postop& postop) {
-  if (const auto* const load = command.as<hw::cmd::Load>()) return problem_of(*load);
+  if (const auto* const load = command.as<hw::cmd::Load>())
+    return problem_of(*load, command.as<hw::cmd::LoadAccumulator>() != nullptr, program, size);
   if (command.as<hw::cmd::Matmul>() != nullptr) return "";
   if (const auto* const result = command.as<hw::cmd::Result>()) {
     const auto* const store = command.as<hw::cmd::Store>();
@@ -163,6 +190,7 @@ hw::Machine core_machine(const CoreSize& size) {
   machine.accumulator.ports = 2;
   machine.accumulator.memories = hw::SumMemories::kPerBank;
   machine.postop.row_statistics = size.statistics;
+  machine.preop.lanes = size.preop == 0 ? 0 : size.lanes;
   machine.dma.request_bytes = size.request_bytes;
   machine.dma.outstanding_reads = machine.dma.outstanding_writes = size.outstanding;
   return machine;
@@ -179,6 +207,8 @@ std::string core_machine_problem(const hw::Machine& machine, const CoreSize& siz
            hw::value_text(key, built) + whose;
   };
   for (const hw::MachineKey& key : hw::machine_keys()) {
+    // Stages before the anchor need not be used.
+    if (key.path == "preop.lanes" && machine.preop.lanes == 0) continue;
     if (is_built(key.path) && key.get(machine) != key.get(built)) return differs(key);
   }
   if (machine.core.clock_mhz != machine.bus.clock_mhz) {

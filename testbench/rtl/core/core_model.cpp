@@ -8,6 +8,7 @@
 
 #include "hw/array/sum_ports.h"
 #include "hw/core/fold_command.h"
+#include "hw/core/staged_load.h"
 #include "hw/dma/chain_schedule.h"
 #include "hw/dma/fetch_schedule.h"
 #include "hw/dma/store_schedule.h"
@@ -15,6 +16,7 @@
 #include "hw/memory/bank_service.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_ranges.h"
+#include "testbench/rtl/core/core_limits.h"
 #include "testbench/rtl/core/core_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
@@ -56,6 +58,8 @@ hw::StoreCommand store_command(const hw::Command& command, const hw::Program& pr
 struct CorePass {
   CoreRun run;
   std::vector<hw::LocalWrite> load_writes;
+  /// What loads with stages use of the scratchpad: banks, and the cycle.
+  std::vector<std::pair<hw::BankAccess, std::uint64_t>> stage_uses;
   hw::FoldSchedule folds;
   hw::BankService array{0};  ///< what it reads of the scratchpad
   std::vector<hw::LoadedSums> load_sums;
@@ -75,6 +79,11 @@ struct CorePass {
                 [](const hw::LocalWrite& a, const hw::LocalWrite& b) {
                   return a.cycle == b.cycle && a.to == b.to;
                 }) &&
+           same(stage_uses, next.stage_uses,
+                [](const auto& a, const auto& b) {
+                  return a.second == b.second && a.first.bank == b.first.bank &&
+                         a.first.crosses == b.first.crosses;
+                }) &&
            same(folds.sums, next.folds.sums,
                 [](const hw::SumWrite& a, const hw::SumWrite& b) {
                   return a.cycle == b.cycle && a.at == b.at;
@@ -93,7 +102,8 @@ class CorePasses {
         port_(read_params({size.lanes, size.request_bytes, size.outstanding, size.stations[0]},
                           test.slots, 0)),
         test_(test),
-        make_ports_(make_ports) {
+        make_ports_(make_ports),
+        machine_(core_machine(size)) {
     array_.rows = array_.cols = size.lanes;
     array_.overlap = test.overlap;
   }
@@ -118,6 +128,9 @@ class CorePasses {
     for (const hw::LocalWrite& write : last.load_writes) {
       if (!write.sums)
         (void)banks.serve(write.cycle, {access(write.to, write.bytes), std::nullopt});
+    }
+    for (const auto& [access, cycle] : last.stage_uses) {
+      (void)banks.serve(cycle, {access, std::nullopt});
     }
     next.stores = stores(last, banks);
     next.array = hw::BankService(size_.banks);
@@ -186,6 +199,8 @@ class CorePasses {
       return sums.placed(beats_of(request).back());
     };
     hw::ReadPort loads(port_, memory_of_loads);
+    hw::StoreSetUp stages;                       // before the anchor
+    std::vector<hw::ReadRequest> plain, staged;  // of loads
     hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
     std::uint64_t out = 0;  // cycle from which the next command can follow
     fetch.start(0);
@@ -195,11 +210,12 @@ class CorePasses {
       const hw::Command& command = test_.program.commands[i];
       const hw::Unit unit = hw::unit_of(command.opcode());
       const std::uint64_t arrival = fetch.arrival(i);
-      const auto* const result = command.as<hw::cmd::Result>();
+      const hw::ChainUse* const use = chain_use(command);
       const hw::DispatchTimes at = schedule.next(
           unit, hw::ranges_of(command, test_.program),
-          chains.ready(fetch, result == nullptr ? std::nullopt : std::optional(result->chain.chain),
-                       second_operand(command), arrival, std::max(out, arrival)));
+          chains.ready(fetch, use == nullptr ? std::nullopt : std::optional(use->chain),
+                       second_operand(command), arrival, std::max(out, arrival)),
+          hw::has_unit_alone(command));
       fetch.is_out(i, out = at.dispatched);
       CoreCommandTimes times{at.dispatched, at.started, at.started, 0, 0, at.readable};
       const std::uint64_t before = last.run.commands[i].started;
@@ -215,13 +231,23 @@ class CorePasses {
         run_unit(next.folds.times.at(matmul++));
       } else if (unit == hw::Unit::kStore) {
         run_unit(next.stores.times.at(store++));
-        chains.is_used(result->chain.chain, times.completed);
+      } else if (hw::has_unit_alone(command)) {
+        times.completed = run_stages(*command.as<hw::cmd::Load>(), i, at.started, loads, stages,
+                                     staged, next.stage_uses);
+        next.run.reads.insert(next.run.reads.end(), staged.begin(), staged.end());
+        staged.clear();
+        const std::uint64_t taken = times.completed - at.started;
+        schedule.run(taken, taken, taken);
       } else {
-        const hw::ReadTimes read = loads.run(row_read(command), i, at.started, next.run.reads);
+        const std::size_t first = plain.size();
+        const hw::ReadTimes read = loads.run(row_read(command), i, at.started, plain);
+        next.run.reads.insert(next.run.reads.end(),
+                              plain.begin() + static_cast<std::ptrdiff_t>(first), plain.end());
         times.completed = read.completed;
         const std::uint64_t completed = times.completed - at.started;
         schedule.run(read.released - at.started, completed, completed);
       }
+      if (use != nullptr) chains.is_used(use->chain, times.completed);
       end = std::max(end, times.completed);
       next.run.commands.push_back(times);
     }
@@ -232,7 +258,54 @@ class CorePasses {
     next.run.operands = next.stores.operands;
     next.load_sums =
         hw::SumLoads(sum_memories(), next.folds.sums, sum_beats(next.run.reads)).writes();
-    next.load_writes = all_writes(next.run.reads, size_.lanes);
+    next.load_writes = all_writes(plain, size_.lanes);
+  }
+
+  /// The chain that a command names; null: it names none.
+  [[nodiscard]] static const hw::ChainUse* chain_use(const hw::Command& command) {
+    if (const auto* const result = command.as<hw::cmd::Result>()) return &result->chain;
+    const auto* const load = command.as<hw::cmd::Load>();
+    return load != nullptr && load->pre ? &*load->pre : nullptr;
+  }
+
+  /// A load with stages, command `i`. Returns the cycle with which it is complete.
+  [[nodiscard]] std::uint64_t run_stages(
+      const hw::cmd::Load& load, std::uint32_t i, std::uint64_t started, hw::ReadPort& port,
+      hw::StoreSetUp& set_up, std::vector<hw::ReadRequest>& requests,
+      std::vector<std::pair<hw::BankAccess, std::uint64_t>>& uses) const {
+    const hw::Chain& chain = hw::chain_of(*load.pre, test_.program);
+    hw::StagedLoad staged(load, chain, machine_, false);
+    struct Tile {
+      hw::DramTile at;
+      std::uint64_t element;
+    };
+    std::vector<Tile> tiles = {{load.from, hw::bytes_of(load.type)}};
+    hw::for_each_operand(*load.pre, test_.program, [&](const hw::DramTile& tile, hw::DType type) {
+      tiles.push_back({tile, hw::bytes_of(type)});
+    });
+    for (const Tile& tile : tiles) {
+      staged.begin_rows(tile.element, &tile == &tiles.back());
+      hw::RowRead read;
+      read.address = tile.at.address;
+      read.pitch = tile.at.pitch;
+      read.rows = load.m;
+      read.bytes = load.n * tile.element;
+      const std::size_t first = requests.size();
+      started = port.run(read, i, started, requests).released;
+      for (std::size_t r = first; r < requests.size(); ++r) {
+        staged.arrive(requests[r].address, requests[r].bytes, requests[r].done);
+      }
+    }
+    // A bank is used in the cycle after the one for which the model asks.
+    staged.go_on(
+        hw::StagedLoad::kAllKnown, set_up,
+        [&](const hw::BankAccess& banks, std::uint64_t cycle) {
+          uses.emplace_back(banks, cycle + 1);
+        },
+        [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t /*words*/, std::uint64_t cycle) {
+          uses.emplace_back(access(at, bytes), cycle);
+        });
+    return staged.completed();
   }
 
   /// Where the table of operands has the command's second one.
@@ -280,6 +353,7 @@ class CorePasses {
   const hw::ReadParams port_;
   const CoreCase& test_;
   const std::function<CoreMemory()>& make_ports_;
+  const hw::Machine machine_;
   hw::Machine::Array array_;
 };
 

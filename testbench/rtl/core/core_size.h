@@ -10,7 +10,7 @@ namespace systole::testbench {
 
 /// What rtl/core/systole_core.sv is built for: its parameters.
 struct CoreSize {
-  static constexpr std::size_t kParameters = 16;
+  static constexpr std::size_t kParameters = 17;
 
   std::uint32_t lanes;  ///< rows and columns of the array, lanes of the pipeline, bytes of a beat
   std::array<std::uint32_t, hw::kStations> stations;  ///< commands: loads, matmuls, results
@@ -22,6 +22,7 @@ struct CoreSize {
   std::uint32_t request_bytes, outstanding;
   std::uint32_t banks, bank_words;         ///< of the scratchpad, words of `lanes` bytes
   std::uint32_t sum_banks, sum_bank_rows;  ///< of the accumulator, rows of `lanes` sums
+  std::uint32_t preop;                     ///< 1: loads may have stages before the anchor
 
   [[nodiscard]] constexpr std::uint32_t entries() const {
     return stations[0] + stations[1] + stations[2];
@@ -46,17 +47,19 @@ struct CoreSize {
           of[8],  of[9],
           of[10], of[11],
           of[12], of[13],
-          of[14], of[15]};
+          of[14], of[15],
+          of[16]};
 }
 
 /// Preset "tiny", with eight chains of up to four stages and a row-wise one.
 inline constexpr CoreSize kTinyCore =
-    core_size({4, 4, 4, 2, 4, 8, 4, 16, 64, 4096, 16, 4, 4, 256, 2, 128});
+    core_size({4, 4, 4, 2, 4, 8, 4, 16, 64, 4096, 16, 4, 4, 256, 2, 128, 0});
 
-/// What is built beside the tests: that, and one of which every size is another.
+/// What is built beside the tests: that, and one of which every size is another, with stages before
+/// the anchor.
 inline constexpr std::array<CoreSize, 2> kCoreSizes = {
     kTinyCore,
-    core_size({8, 3, 5, 3, 5, 4, 2, 8, 32, 2048, 32, 6, 2, 512, 4, 64}),
+    core_size({8, 3, 5, 3, 5, 4, 2, 8, 32, 2048, 32, 6, 2, 512, 4, 64, 1}),
 };
 
 }  // namespace systole::testbench

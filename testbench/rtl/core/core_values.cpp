@@ -34,33 +34,50 @@ void execute_matmul(const hw::cmd::Matmul& matmul, CoreState& state) {
   hw::gemm(args, hw::GemmBackend::kReference);
 }
 
-void execute_result(const hw::Command& command, const hw::Program& program, CoreState& state) {
-  const auto& result = *command.as<hw::cmd::Result>();
-  const hw::Chain& chain = hw::chain_of(result.chain, program);
-  const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
-  std::vector<std::int32_t> parameters(hw::parameter_words(chain) * result.n);
-  std::memcpy(parameters.data(), state.scratchpad.data() + result.chain.parameters,
+/// What goes through a chain: rows of sums.
+struct ChainRows {
+  std::size_t m, n;
+  const std::int32_t* sums;
+  std::size_t pitch;
+};
+
+/// The results, row after row.
+std::vector<std::uint8_t> through_chain(const hw::ChainUse& use, const ChainRows& of,
+                                        const hw::Program& program, CoreState& state) {
+  const hw::Chain& chain = hw::chain_of(use, program);
+  std::vector<std::int32_t> parameters(hw::parameter_words(chain) * of.n);
+  std::memcpy(parameters.data(), state.scratchpad.data() + use.parameters,
               parameters.size() * sizeof(std::int32_t));
-  std::vector<std::uint8_t> rows(result.m * row_bytes);
   hw::ChainOperands operands;
   std::vector<std::vector<std::uint8_t>> tensors;
-  hw::for_each_operand(result.chain, program, [&](const hw::DramTile& tile, hw::DType type) {
-    const std::size_t pitch = result.n * hw::bytes_of(type);
-    std::vector<std::uint8_t>& rows = tensors.emplace_back(result.m * pitch);
-    copy_rows(state.memory.data() + tile.address, tile.pitch, rows.data(), pitch, result.m, pitch);
+  hw::for_each_operand(use, program, [&](const hw::DramTile& tile, hw::DType type) {
+    const std::size_t pitch = of.n * hw::bytes_of(type);
+    std::vector<std::uint8_t>& rows = tensors.emplace_back(of.m * pitch);
+    copy_rows(state.memory.data() + tile.address, tile.pitch, rows.data(), pitch, of.m, pitch);
     operands.tensors.at(tensors.size() - 1) = {rows.data(), pitch};
   });
-  operands.row_statistics = state.statistics.data() + result.chain.statistics;
-  operands.accumulate_statistics = result.chain.continues;
-  operands.valid_cols = result.chain.valid_cols;
-  operands.accumulator = state.sums.data() + result.from.address;
-  operands.accumulator_pitch = result.from.pitch;
+  std::vector<std::uint8_t> results(of.m * of.n * hw::bytes_of(chain.out));
+  operands.row_statistics = state.statistics.data() + use.statistics;
+  operands.accumulate_statistics = use.continues;
+  operands.valid_cols = use.valid_cols;
+  operands.accumulator = of.sums;
+  operands.accumulator_pitch = of.pitch;
   operands.parameters = parameters.data();
-  operands.out = rows.data();
-  operands.out_pitch = row_bytes;
-  operands.rows = result.m;
-  operands.cols = result.n;
+  operands.out = results.data();
+  operands.out_pitch = of.n * hw::bytes_of(chain.out);
+  operands.rows = of.m;
+  operands.cols = of.n;
   hw::apply_chain(chain, operands);
+  return results;
+}
+
+void execute_result(const hw::Command& command, const hw::Program& program, CoreState& state) {
+  const auto& result = *command.as<hw::cmd::Result>();
+  const std::size_t row_bytes = result.n * hw::bytes_of(hw::chain_of(result.chain, program).out);
+  const std::vector<std::uint8_t> rows = through_chain(
+      result.chain,
+      {result.m, result.n, state.sums.data() + result.from.address, result.from.pitch}, program,
+      state);
   if (const auto* const store = command.as<hw::cmd::Store>()) {
     copy_rows(rows.data(), row_bytes, state.memory.data() + store->to.address, store->to.pitch,
               result.m, row_bytes);
@@ -69,6 +86,21 @@ void execute_result(const hw::Command& command, const hw::Program& program, Core
     copy_rows(rows.data(), row_bytes, state.scratchpad.data() + to.address, to.pitch, result.m,
               row_bytes);
   }
+}
+
+/// A load with stages.
+void execute_stages(const hw::cmd::Load& load, const hw::Program& program, CoreState& state) {
+  const hw::Chain& chain = hw::chain_of(*load.pre, program);
+  std::vector<std::int32_t> values(std::size_t{load.m} * load.n);
+  for (std::size_t row = 0; row < load.m; ++row) {
+    hw::row::widen(state.memory.data() + load.from.address + row * load.from.pitch, load.type,
+                   values.data() + row * load.n, load.n);
+  }
+  const std::vector<std::uint8_t> rows =
+      through_chain(*load.pre, {load.m, load.n, values.data(), load.n}, program, state);
+  copy_rows(rows.data(), load.n * hw::bytes_of(chain.out),
+            state.scratchpad.data() + load.to.address, load.to.pitch, load.m,
+            load.n * hw::bytes_of(chain.out));
 }
 
 }  // namespace
@@ -81,7 +113,9 @@ void execute(const hw::Program& program, CoreState& state) {
                        sums->type, state.sums.data() + sums->to.address + row * sums->to.pitch,
                        sums->n);
       }
-    } else if (const auto* const load = command.as<hw::cmd::Load>()) {
+    } else if (const auto* const load = command.as<hw::cmd::Load>(); load != nullptr && load->pre) {
+      execute_stages(*load, program, state);
+    } else if (load != nullptr) {
       copy_rows(state.memory.data() + load->from.address, load->from.pitch,
                 state.scratchpad.data() + load->to.address, load->to.pitch, load->m, load->n);
     } else if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {

@@ -84,7 +84,7 @@ class Scratchpad final : public ScratchpadRtl {
 
  private:
   void idle() {
-    dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
+    dut_->load_read_i = dut_->write_valid_i = dut_->parameters_valid_i = dut_->array_valid_i = 0;
     dut_->array_reads_i = 0;
   }
 

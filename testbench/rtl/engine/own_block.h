@@ -27,7 +27,7 @@ struct OwnArguments {
 /// A block that is a user's own RTL, in a shared library that `systole rtl add` builds. The library
 /// has what was Verilated, and the driver of the block for it; all else is the program's.
 struct OwnBlock {
-  static constexpr std::size_t kMostSizes = 16;
+  static constexpr std::size_t kMostSizes = 17;
 
   const char* program;    ///< version and commit of the program whose headers it was built with
   const char* verilator;  ///< VERILATOR_VERSION

@@ -151,7 +151,8 @@ ResultTimes rows_by_request(const ResultCase& of, const std::vector<ReadRequest>
   const std::uint64_t set_up = 1 + std::max(words.stages * kMicrocodeWords, words.parameter_words);
   const ResultFlow::Tile tile{command.m, command.n, command.c, command.c_pitch};
   ResultFlow flow(chain_cycles(of.chain, command.m, command.n, lanes), of.chain, tile, lanes,
-                  kAccumulatorReadCycles, command.whole);
+                  kAccumulatorReadCycles,
+                  command.whole ? ResultFlow::Inputs::kWhole : ResultFlow::Inputs::kSums);
   flow.start(command.started, set_up);
   const std::uint64_t bytes = command.n * bytes_of(of.chain.out);
   ResultRows rows(flow, {command.n, of.lanes, 8 * bytes_of(of.chain.out), of.word},

@@ -52,8 +52,9 @@ class RandomCore {
   static constexpr std::uint64_t kData = 8'192;       ///< bytes that loads and stores use
   static constexpr std::uint64_t kPrograms = 12'288;  ///< where programs may begin
 
-  RandomCore(hw::test::Random& random, const CoreSize& size = kTinyCore)
-      : random_(random), size_(size) {
+  /// `staged`: some loads have stages.
+  RandomCore(hw::test::Random& random, const CoreSize& size = kTinyCore, bool staged = false)
+      : random_(random), size_(size), staged_(staged) {
     state_.memory.resize(kMemoryBytes);
     state_.scratchpad.resize(size.scratchpad_bytes());
     state_.sums.resize(size.sums());
@@ -100,7 +101,7 @@ class RandomCore {
       switch (any(0, 6)) {
         case 0:
         case 1:
-          program.commands.push_back(load());
+          program.commands.push_back(staged_ && any(0, 1) == 0 ? staged_load(program) : load());
           break;
         case 2:
         case 3:
@@ -227,6 +228,55 @@ class RandomCore {
     return command;
   }
 
+  /// Its chain is one that may come before an anchor, a new one now and then.
+  hw::Command staged_load(hw::Program& program) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
+    auto& load = *command.as<hw::cmd::Load>();
+    hw::ChainUse& use = load.pre.emplace();
+    std::vector<std::uint16_t> before;
+    for (std::size_t i = 0; i < program.chains.size(); ++i) {
+      if (is_early(program.chains[i])) before.push_back(static_cast<std::uint16_t>(i));
+    }
+    if (before.empty() || any(0, 3) == 0) {
+      use.chain = static_cast<std::uint16_t>(program.chains.size());
+      program.chains.push_back(early_chain());
+    } else {
+      use.chain =
+          before[static_cast<std::size_t>(any(1, static_cast<std::int64_t>(before.size()))) - 1];
+    }
+    const hw::Chain& chain = program.chains[use.chain];
+    load.m = size(8);
+    load.n = size(columns());
+    load.type = static_cast<hw::DType>(any(0, hw::kDTypes - 1));
+    load.from = tile<hw::DramTile>(kData, load.m, load.n * hw::bytes_of(load.type));
+    load.to = tile<hw::LocalTile>(scratchpad(), load.m, load.n);
+    const std::uint64_t bytes = 4 * hw::parameter_words(chain) * load.n;
+    const std::uint64_t bank = size_.scratchpad_bytes() / size_.banks;
+    // Over the end of a bank now and then.
+    use.parameters = any(0, 3) != 0
+                         ? parameters(program, bytes)
+                         : static_cast<std::uint32_t>(
+                               bank - std::min<std::uint64_t>(
+                                          bank, any(1, static_cast<std::int64_t>(bytes) + 1)));
+    const std::uint32_t statistics = load.m * std::max(hw::statistics_words(chain), 1U);
+    use.statistics = size(size_.statistics - statistics + 1) - 1;
+    for (const hw::DType type : hw::tensor_types(chain)) {
+      use.tensor = operand_tile(program, load.m, load.n * hw::bytes_of(type));
+    }
+    return command;
+  }
+  [[nodiscard]] static bool is_early(const hw::Chain& chain) {
+    return !hw::is_row_wise(chain) && !hw::writes_row_statistics(chain) &&
+           hw::bytes_of(chain.out) == 1 && hw::tensor_operands(chain) <= 1;
+  }
+  hw::Chain early_chain() {
+    for (;;) {
+      hw::Chain early = chain();
+      early.out = any(0, 1) == 0 ? hw::DType::kS8 : hw::DType::kU8;
+      if (is_early(early)) return early;
+    }
+  }
+
   hw::Command load_sums() {
     hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
     auto& load = *command.as<hw::cmd::LoadAccumulator>();
@@ -274,7 +324,7 @@ class RandomCore {
     if (hw::uses_valid_cols(chain)) result.chain.valid_cols = size(result.n + 1) - 1;
     const std::vector<hw::DType> types = hw::tensor_types(chain);
     for (std::size_t i = 0; i < types.size(); ++i) {
-      const auto operand = operand_tile(program, result, result.n * hw::bytes_of(types[i]));
+      const auto operand = operand_tile(program, result.m, result.n * hw::bytes_of(types[i]));
       if (i == 0) {
         result.chain.tensor = operand;
         continue;
@@ -303,12 +353,11 @@ class RandomCore {
                                            : any(0, most));
   }
   /// Rows of bytes anywhere in memory, or where the last store leaves some.
-  hw::DramTile operand_tile(const hw::Program& program, const hw::cmd::Result& of,
-                            std::uint64_t bytes) {
-    auto operand = tile<hw::DramTile>(kData, of.m, bytes);
+  hw::DramTile operand_tile(const hw::Program& program, std::uint32_t rows, std::uint64_t bytes) {
+    auto operand = tile<hw::DramTile>(kData, rows, bytes);
     const auto* const store = last_of<hw::cmd::Store>(program);
     if (store == nullptr || any(0, 1) == 0) return operand;
-    const std::uint64_t length = (of.m - 1) * std::uint64_t{operand.pitch} + bytes;
+    const std::uint64_t length = (rows - 1) * std::uint64_t{operand.pitch} + bytes;
     operand.address = std::min<std::uint64_t>(store->to.address, kData - length);
     return operand;
   }
@@ -323,6 +372,7 @@ class RandomCore {
 
   hw::test::Random& random_;
   const CoreSize size_;
+  const bool staged_;
   CoreState state_;
 };
 
@@ -330,6 +380,9 @@ class RandomCore {
 inline void make_legal(hw::Program& program) {
   for (hw::Command& command : program.commands) {
     if (auto* const result = command.as<hw::cmd::Result>()) result->chain.parameters &= ~3U;
+    if (auto* const load = command.as<hw::cmd::Load>(); load != nullptr && load->pre) {
+      load->pre->parameters &= ~3U;
+    }
   }
   for (hw::Chain& chain : program.chains) {
     for (hw::Stage& stage : chain.stages) {

@@ -57,7 +57,7 @@ TEST(Core, RunsRandomProgramsInTheCyclesOfTheContracts) {
 // No size is that of preset tiny, and none of the queues' a power of two.
 TEST(Core, RunsThemInAnotherSize) {
   const RandomCoreRuns runs =
-      run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), programs_or_more(40), 24);
+      run_random_programs(*make_core(kCoreChecks, kCoreSizes[1]), programs_or_more(60), 24);
   EXPECT_GT(runs.counts.operations, 350U);
   EXPECT_GT(runs.waits, runs.counts.operations / 3);
   EXPECT_GT(runs.reads, 700U);
@@ -70,13 +70,16 @@ TEST(Core, RunsThemInAnotherSize) {
   EXPECT_EQ(runs.sides.size(), hw::kReductions);
   EXPECT_GT(runs.words_ahead, 20U);
   EXPECT_GT(runs.tiles_ahead, 8U);
-  EXPECT_GT(runs.beside, 8U);
+  EXPECT_GT(runs.beside, 4U);
+  EXPECT_GT(runs.staged, 30U);
+  EXPECT_GT(runs.staged_tensors, 5U);
 }
 
 /// A core and a memory that answers at once, for programs of a few commands.
 class CorePrograms : public testing::Test {
  protected:
-  CorePrograms() : memory_(1 << 15) {}
+  explicit CorePrograms(const CoreSize& size = kTinyCore)
+      : memory_(1 << 15), core_(make_core(kCoreChecks, size)) {}
 
   CoreRun run(hw::Program program, bool resets = true) {
     program.commands.push_back(hw::test::empty_command(hw::Opcode::kEnd));
@@ -101,8 +104,8 @@ class CorePrograms : public testing::Test {
     }
     EXPECT_EQ(after.counted, fresh.counted);
   }
-  static CoreMemory ports() {
-    const ReadAnswers reads{kTinyCore.lanes, 5, 5, 0, 1};
+  [[nodiscard]] CoreMemory ports() const {
+    const ReadAnswers reads{core_->size().lanes, 5, 5, 0, 1};
     return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{5, 5, 0, 1}.memory()};
   }
   void expect_stop(const hw::Command& command, const hw::Chain& chain = {}) {
@@ -127,7 +130,7 @@ class CorePrograms : public testing::Test {
     hw::Program program;
     program.chains = {chain};
     program.commands = {matmul_of(0, 0), command};
-    const std::string problem = core_program_problem(program);
+    const std::string problem = core_program_problem(program, core_->size());
     EXPECT_EQ(problem.rfind("command 1, ", 0), 0U) << problem;
     EXPECT_NE(problem.find(why), std::string::npos) << problem;
   }
@@ -169,7 +172,7 @@ class CorePrograms : public testing::Test {
 
   static constexpr std::uint64_t kAt = 12'288;
   std::vector<std::uint8_t> memory_;
-  const std::unique_ptr<CoreRtl> core_ = make_core(kCoreChecks);
+  const std::unique_ptr<CoreRtl> core_;
 };
 
 // Each waits for the one before: nothing is lost between two units.
@@ -217,6 +220,57 @@ TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
   packed.as<hw::cmd::Load>()->m = 32;
   packed.as<hw::cmd::Load>()->format = hw::WeightFormat::kGroups;
   expect_refused("weights in groups", packed);
+  hw::Command staged = load_of(64, 16, 0);
+  staged.as<hw::cmd::Load>()->pre.emplace();
+  expect_refused("stages before the anchor", staged);
+}
+
+/// A core with stages before the anchor.
+class StagedPrograms : public CorePrograms {
+ protected:
+  StagedPrograms() : CorePrograms(kCoreSizes[1]) {}
+
+  static hw::Command load_of(std::uint32_t m, std::uint32_t n, hw::DType type = hw::DType::kS8) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoad);
+    auto& load = *command.as<hw::cmd::Load>();
+    load.m = m;
+    load.n = n;
+    load.type = type;
+    load.from = {256, 4 * n};
+    load.to = {0, n};
+    load.pre.emplace().tensor = {512, 4 * n};
+    return command;
+  }
+  static hw::Chain early(hw::Chain chain = {}) {
+    chain.out = hw::DType::kS8;
+    return chain;
+  }
+};
+
+// Buffers have room for 2,048 bytes, rows from the begin of a vector of eight on.
+TEST_F(StagedPrograms, StopAtLoadsThatTheirUnitCannotDo) {
+  using Op = hw::StageOp;
+  hw::Program program;
+  program.chains = {early()};
+  program.commands = {matmul_of(0, 0), load_of(16, 125)};
+  EXPECT_NO_THROW((void)run(program)) << "2,048 bytes";
+  EXPECT_FALSE(core_->failed());
+  expect_refused("a tile for the stages of 2176 bytes", load_of(16, 129), early());
+  expect_refused("a tile for the stages of 2304 bytes", load_of(16, 65, hw::DType::kS16), early());
+  expect_refused("a tile for the stages of 2560 bytes", load_of(16, 33, hw::DType::kS32), early());
+  hw::Chain tensor = early(chain_of(Op::kAdd, hw::Operand::kTensor));
+  tensor.stages[0].tensor = hw::DType::kS32;
+  expect_refused("a tensor operand of 2560 bytes", load_of(16, 33), tensor);
+  expect_refused("more than one tensor operand", load_of(2, 8),
+                 early(chain_of(Op::kAdd, hw::Operand::kTensor, 2)));
+  expect_refused("65 columns", load_of(1, kCoreSizes[1].parameter_columns() + 1),
+                 early(chain_of(Op::kAdd, hw::Operand::kChannel)));
+  expect_stop(load_of(2, 8), early(chain_of(Op::kSoftmax, hw::Operand::kImmediate)));
+  hw::Chain side = early(chain_of(Op::kRelu, hw::Operand::kImmediate));
+  side.stages[0].side = hw::Reduction::kRowMax;
+  expect_stop(load_of(2, 8), side);
+  expect_stop(load_of(0, 8), early());
+  expect_stop(load_of(8, 0), early());
 }
 
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
@@ -240,6 +294,9 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   expect_refused("65 columns", store_of(1, kTinyCore.parameter_columns() + 1, 256), bias);
   const hw::Command large = store_of(128, 20, 256);
   expect_refused("5120 bytes", large, chain_of(Op::kAdd, hw::Operand::kTensor));
+  hw::Chain two = chain_of(Op::kAdd, hw::Operand::kTensor, 2);
+  two.stages[1].tensor = hw::DType::kS32;
+  expect_refused("4800 bytes", store_of(60, 20, 256), two);
   hw::Command beyond = store;
   beyond.as<hw::cmd::Result>()->chain.operands = 2;
   expect_stop(beyond, chain_of(Op::kAdd, hw::Operand::kTensor, 2));  // of the table of operands

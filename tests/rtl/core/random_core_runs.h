@@ -22,6 +22,7 @@ struct RandomCoreRuns {
   std::size_t transposed = 0;                       ///< matmuls
   std::size_t second_tensors = 0;                   ///< operands of results
   std::size_t replaced = 0;                         ///< chains in the slot of another one
+  std::size_t staged = 0, staged_tensors = 0;       ///< loads with stages, with a tensor operand
   std::size_t late_words = 0;    ///< results whose parameters or operands older commands write
   std::size_t words_ahead = 0;   ///< results that may read them before they start
   std::size_t tiles_ahead = 0;   ///< results whose first request for an operand is before the start
@@ -36,6 +37,10 @@ struct RandomCoreRuns {
     for (const hw::Command& command : program.commands) {
       if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
         transposed += matmul->b_transposed ? 1 : 0;
+      }
+      if (const auto* const load = command.as<hw::cmd::Load>(); load != nullptr && load->pre) {
+        ++staged;
+        staged_tensors += hw::tensor_operands(hw::chain_of(*load->pre, program)) == 0 ? 0 : 1;
       }
       const auto* const result = command.as<hw::cmd::Result>();
       if (result == nullptr) continue;
@@ -109,7 +114,7 @@ inline RandomCoreRuns run_random_programs(CoreRtl& core, int programs, unsigned 
   constexpr hw::ArrayOverlap kEachOverlap[] = {hw::ArrayOverlap::kFull, hw::ArrayOverlap::kPreload,
                                                hw::ArrayOverlap::kNone};
   hw::test::Random random(seed);
-  RandomCore cases(random, core.size());
+  RandomCore cases(random, core.size(), core.size().preop != 0);
   RandomCoreRuns runs;
   for (int i = 0; i < programs; ++i) {
     const hw::Program program = i == 0 ? cases.first() : cases.next(24);

@@ -150,7 +150,7 @@ TEST(ScratchpadSizes, AreThoseThatAreBuilt) {
 struct QuietScratchpad : VerilatedDut<Vscratchpad_4x4x16_checked> {
   QuietScratchpad() : VerilatedDut(kScratchpadChecks) {
     auto& pins = **this;
-    pins.write_valid_i = pins.parameters_valid_i = pins.array_valid_i = 0;
+    pins.load_read_i = pins.write_valid_i = pins.parameters_valid_i = pins.array_valid_i = 0;
     pins.write_word_i = pins.write_here_i = pins.write_next_i = 0;
     pins.parameters_address_i = pins.array_address_i = pins.array_reads_i = 0;
     pins.parameters_late_i = 0;
@@ -163,6 +163,11 @@ TEST(ScratchpadProtocol, AssertionFiresWhenAWaitingStepIsWithdrawn) {
   dut->write_valid_i = 1;
   dut->parameters_valid_i = 1;  // of the bank that the load unit writes
   expect_assertion("StepHeld_A", dut, 3, [&] { dut->parameters_valid_i = 0; });
+}
+
+TEST(ScratchpadProtocol, AssertionFiresForAReadOfTheLoadUnitThatIsNotBuilt) {
+  QuietScratchpad dut;
+  expect_assertion("OneOfLoads_A", dut, 2, [&] { dut->load_read_i = 1; });
 }
 
 TEST(ScratchpadProtocol, AssertionFiresForAnAccessBeyondTheEnd) {

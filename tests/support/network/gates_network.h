@@ -32,6 +32,7 @@ inline hw::MemoryImage image_of(const Workload& workload, const mapper::Mapping&
 /// What networks that ran in the gates were made of.
 struct GatesContents {
   std::size_t networks = 0, transposed = 0;
+  std::size_t staged = 0;       ///< loads with stages
   std::size_t beside_rows = 0;  ///< products whose sums do not all begin at rows of the accumulator
   std::map<hw::Opcode, std::size_t> commands;
   std::set<hw::StageOp> stages;
@@ -40,6 +41,8 @@ struct GatesContents {
     ++networks;
     for (const hw::Command& command : mapping.program.commands) {
       ++commands[command.opcode()];
+      const auto* const load = command.as<hw::cmd::Load>();
+      staged += load != nullptr && load->pre ? 1 : 0;
       if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
         transposed += matmul->b_transposed ? 1 : 0;
         const std::uint32_t lanes = testbench::kTinyCore.lanes;

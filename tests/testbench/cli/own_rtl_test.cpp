@@ -287,7 +287,7 @@ constexpr const char* kTinySizes =
     "fetch_commands = 4\nrow_statistics = 64\nrequest_bytes = 16\noutstanding = 4\n"
     "scratchpad_banks = 4\nscratchpad_rows = 256\naccumulator_banks = 2\n"
     "accumulator_rows = 128\nchain_slots = 8\nstages = 4\nparameter_beats = 16\n"
-    "operand_bytes = 4096\n";
+    "operand_bytes = 4096\npreop = 0\n";
 
 // All that is before it in time is equal, it is not, and the waveform is what is around it.
 TEST(OwnRtl, ASlowerCoreStopsAtTheFirstCommandThatDiffers) {
@@ -331,7 +331,8 @@ TEST(OwnRtl, ASlowerCoreStopsAtTheFirstCommandThatDiffers) {
   EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 1);
 }
 
-// Four lanes as in the core that is built, and every other size as small as it can be.
+// Four lanes as in the core that is built, stages before the anchor, and every other size as small
+// as it can be.
 TEST(OwnRtl, ASmallCoreRunsRandomProgramsIfAskedFor) {
   if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
     GTEST_SKIP() << "compiling a core takes minutes: SYSTOLE_LARGE_RTL=1 runs this test";
@@ -343,7 +344,7 @@ TEST(OwnRtl, ASmallCoreRunsRandomProgramsIfAskedFor) {
                   "fetch_commands = 2\nrow_statistics = 64\nrequest_bytes = 16\noutstanding = 2\n"
                   "scratchpad_banks = 2\nscratchpad_rows = 512\naccumulator_banks = 2\n"
                   "accumulator_rows = 128\nchain_slots = 4\nstages = 4\nparameter_beats = 16\n"
-                  "operand_bytes = 4096\n");
+                  "operand_bytes = 4096\npreop = 1\n");
   const ProgramRun built = run_systole({"rtl", "add", directory.path()});
   ASSERT_EQ(built.exit_code, 0) << built.err;
   expect_programs(core_options(directory.path()), "4x4, small");

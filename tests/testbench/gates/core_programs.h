@@ -72,6 +72,9 @@ inline hw::Program filled(hw::Program first, const hw::Program& program) {
   first.operand_tiles = program.operand_tiles;
   for (hw::Command command : program.commands) {
     if (auto* const result = command.as<hw::cmd::Result>()) result->chain.chain += chains;
+    if (auto* const load = command.as<hw::cmd::Load>(); load != nullptr && load->pre) {
+      load->pre->chain += chains;
+    }
     first.commands.push_back(std::move(command));
   }
   make_legal(first);
@@ -122,7 +125,7 @@ inline ProgramsOff compare_programs(const RtlOptions& options, const CoreSize& b
                [programs](std::uint64_t seed) { return seed >= programs; });
   for (const std::uint64_t i : seeds) {
     hw::test::Random random(i);
-    RandomCore cases(random, size);
+    RandomCore cases(random, size, size.preop != 0);
     hw::Program drawn = filled(cases.first(), cases.next(12));
     const hw::Machine machine = random_machine(size, random);
     const mapper::LoadableProgram loaded = loadable(cases, std::move(drawn), machine);

@@ -18,8 +18,8 @@ namespace systole::testbench {
 namespace {
 
 /// Reads and writes of a memory that answers after some cycles.
-CoreMemory plain_memory() {
-  const ReadAnswers reads{kTinyCore.lanes, 20, 30, 100, 3};
+CoreMemory plain_memory(const CoreRtl& core) {
+  const ReadAnswers reads{core.size().lanes, 20, 30, 100, 3};
   return {reads.memory(), reads.memory(), reads.memory(), WriteAnswers{10, 20, 100, 3}.memory()};
 }
 
@@ -32,7 +32,7 @@ std::vector<std::uint8_t> gates_output(CoreRtl& core, const test::Workload& work
     std::copy(piece.bytes.begin(), piece.bytes.end(),
               memory.begin() + static_cast<std::ptrdiff_t>(piece.address));
   }
-  run = core.run({mapping.program, mapping.program_address}, plain_memory(), memory, nullptr);
+  run = core.run({mapping.program, mapping.program_address}, plain_memory(core), memory, nullptr);
   const mapper::TensorPlace out =
       mapper::place_of(workload.graph, mapping, output_tensor(workload.graph));
   std::vector<std::uint8_t> bytes;
@@ -75,18 +75,18 @@ TEST(CoreGates, RunWhatTheMapperWritesWithTheModelsBytes) {
   EXPECT_GT(matmuls, 20U);
 }
 
-/// Layers of 3 to 11 tokens and one or two heads, as the mapper fuses them, with the model's bytes.
-test::GatesContents run_layers(bool post_norm, bool causal, hw::FusionLevel fusion) {
-  hw::Machine machine = hw::find_machine("tiny");
-  machine.mapper.fusion = fusion;
-  const auto core = make_core();
+/// Layers of 3 to 11 tokens and one or two heads, as the mapper fuses them for a machine of that
+/// size, with the model's bytes.
+test::GatesContents run_layers(hw::Machine machine, const CoreSize& size, std::uint32_t width,
+                               bool post_norm, bool causal, std::uint32_t layers) {
+  const auto core = make_core({}, size);
   test::GatesContents contents;
-  for (std::uint32_t i = 0; i < 18; ++i) {
-    const model::EncoderShape shape{1, 8, 1 + i % 2, 16, post_norm, 0, causal};
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    const model::EncoderShape shape{1, width, 1 + i % 2, 2 * width, post_norm, 0, causal};
     const std::uint32_t length = 3 + i / 2;
     const test::Workload workload = test::encoder_workload(shape, length, 1);
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
-    EXPECT_EQ(core_program_problem(mapping.program), "");
+    EXPECT_EQ(core_program_problem(mapping.program, size), "");
     const SimulationResult model = workload.simulate(mapping, machine);
     CoreRun run;
     EXPECT_EQ(gates_output(*core, workload, mapping, machine, run), model.outputs.at(0))
@@ -95,14 +95,20 @@ test::GatesContents run_layers(bool post_norm, bool causal, hw::FusionLevel fusi
     contents.add(mapping);
   }
   EXPECT_FALSE(core->failed());
-  EXPECT_EQ(contents.networks, 18U);
-  EXPECT_GT(contents.transposed, 8U) << "scores";
+  EXPECT_EQ(contents.networks, layers);
+  EXPECT_GT(contents.transposed, layers / 3) << "scores";
   for (const hw::StageOp op : {hw::StageOp::kSoftmax, hw::StageOp::kDivideRowSum,
                                hw::StageOp::kLayerNorm, hw::StageOp::kGelu, hw::StageOp::kAdd}) {
     EXPECT_EQ(contents.stages.count(op), 1U) << hw::stage_info(op).name;
   }
   std::printf("%zu layers\n", contents.networks);
   return contents;
+}
+/// On `tiny`.
+test::GatesContents run_layers(bool post_norm, bool causal, hw::FusionLevel fusion) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.mapper.fusion = fusion;
+  return run_layers(machine, kTinyCore, 8, post_norm, causal, 18);
 }
 
 // As in BERT: projections, scores, softmax, context, residuals, LayerNorm after them, GELU.
@@ -124,6 +130,14 @@ TEST(CoreGates, RunDecoderLayersWithWholeNormsWithTheModelsBytes) {
   const test::GatesContents layers = run_layers(false, true, hw::FusionLevel::kPost);
   EXPECT_EQ(layers.stages.count(hw::StageOp::kLayerNormApply), 0U);
   EXPECT_GE(layers.commands.at(hw::Opcode::kLoadAccumulator), 2 * layers.networks);
+}
+
+// LayerNorms of parts of rows before the products that read them.
+TEST(CoreGates, RunStagesBeforeAnchorsWithTheModelsBytes) {
+  hw::Machine machine = core_machine(kCoreSizes[1]);
+  machine.postop.max_stages = kCoreSizes[1].stages;
+  const test::GatesContents layers = run_layers(machine, kCoreSizes[1], 16, false, true, 6);
+  EXPECT_GT(layers.staged, layers.networks);
 }
 
 // A pass for each operator, and more chains than the core has slots.

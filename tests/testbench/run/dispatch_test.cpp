@@ -44,6 +44,7 @@ std::vector<DispatchItem> items_of(const std::vector<CommandTrace>& traces,
     item.unit = trace.unit;
     item.ranges = hw::ranges_of(program.commands.at(trace.index), program);
     item.arrival = trace.dispatch.issued;
+    item.alone = hw::has_unit_alone(program.commands.at(trace.index));
     item.occupied = trace.released - trace.started;
     item.released = trace.operands_read - trace.started;
     item.completed = trace.completed - trace.started;

@@ -174,7 +174,7 @@ TEST_P(OperandTest, ComesAheadAsFarAsThereIsRoom) {
   // What set_up_alone() says is what the lead does not hide of it.
   const std::uint64_t late = test::set_up_alone(machine, chain, kCols);
   hw::ResultFlow flow(hw::chain_cycles(chain, rows, kCols, 16), chain, {rows, kCols}, 16,
-                      hw::kAccumulatorReadCycles, false);
+                      hw::kAccumulatorReadCycles, hw::ResultFlow::Inputs::kSums);
   flow.start(0, cycles.lead + late);
   hw::ResultRows results(flow, {kCols, 16, 8, hw::result_piece_bytes(machine, true)},
                          {0, kCols, rows, kCols});
@@ -237,7 +237,8 @@ TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   CoreRig rig(machine, false);
   rig.run([&] { rig.execute({store_command(0, kResult, kRows, kCols)}, {kPlain}); });
   const hw::ChainCycles cycles = hw::chain_cycles(kPlain, kRows, kCols, 16);
-  hw::ResultFlow flow(cycles, kPlain, {kRows, kCols}, 16, hw::kAccumulatorReadCycles, false);
+  hw::ResultFlow flow(cycles, kPlain, {kRows, kCols}, 16, hw::kAccumulatorReadCycles,
+                      hw::ResultFlow::Inputs::kSums);
   flow.start(0, test::set_up_alone(machine, kPlain, kCols));
   hw::ResultRows results(flow, {kCols, 16, 8, 16}, {kResult, kCols, kRows, kCols});
   std::vector<std::uint64_t> acknowledged;
