@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -480,6 +481,47 @@ TEST_F(CorePrograms, NormaliseRowsFromTheSumsThatSideOutputsLeave) {
     (void)run(norm.program());
     ASSERT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin())) << i;
   }
+  EXPECT_FALSE(core_->failed());
+}
+
+// As by 1: the largest results of rows of zeros are their statistics.
+TEST_F(CorePrograms, DivideByRowSumsOfZero) {
+  constexpr std::uint32_t kRows = 3, kCols = 6, kPitch = 8, kOut = 4096;
+  std::iota(memory_.begin() + 2048, memory_.begin() + 2048 + 2 * kRows * kCols, std::uint8_t{1});
+  const auto sums = [](std::uint64_t from, std::uint32_t to) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = kRows;
+    load.n = kCols;
+    load.type = hw::DType::kS16;
+    load.from = {from, 2 * kCols};
+    load.to = {to, kPitch};
+    return command;
+  };
+  const auto store = [](std::uint16_t chain, std::uint32_t from) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
+    auto& store = *command.as<hw::cmd::Store>();
+    store.m = kRows;
+    store.n = kCols;
+    store.from = {from, kPitch};
+    store.to = {kOut + chain * 1024U, 4 * kCols};
+    store.chain.chain = chain;
+    return command;
+  };
+  hw::Stage largest = hw::default_stage(hw::StageOp::kClamp);
+  largest.imm = {-32768, 32767};
+  largest.side = hw::Reduction::kRowMax;
+  hw::Program program;
+  program.chains = {{{largest}, hw::DType::kS16},
+                    {{hw::default_stage(hw::StageOp::kDivideRowSum)}, hw::DType::kS32}};
+  program.commands = {sums(0, 0), sums(2048, 64), store(0, 0), store(1, 64)};
+  CoreState state{memory_, std::vector<std::uint8_t>(kTinyCore.scratchpad_bytes()),
+                  std::vector<std::int32_t>(kTinyCore.sums()),
+                  std::vector<std::uint32_t>(kTinyCore.statistics)};
+  execute(program, state);
+  (void)run(program);
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin()));
+  EXPECT_EQ(state.memory[kOut + 1024 + 1], 1) << "256 times sums, the first of which ends with 1";
   EXPECT_FALSE(core_->failed());
 }
 
