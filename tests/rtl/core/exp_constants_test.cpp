@@ -1,7 +1,9 @@
-/// The table in rtl/store/systole_exp_constants.sv against hw/number/int_exp.h.
+/// The table in rtl/store/systole_exp_constants.sv against hw/number/int_exp.h. SYSTOLE_RTL:
+/// another folder of RTL, whose mutants script/mutate_rtl tries.
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <string>
@@ -13,7 +15,9 @@ namespace systole::testbench {
 namespace {
 
 TEST(ExpConstants, AreThoseOfTheModel) {
-  std::ifstream file(source_path("rtl/store/systole_exp_constants.sv"));
+  const char* const rtl = std::getenv("SYSTOLE_RTL");
+  std::ifstream file((rtl == nullptr ? source_path("rtl") : std::string(rtl)) +
+                     "/store/systole_exp_constants.sv");
   const std::regex row("4'd(\\d+):.*\\{14'd(\\d+), 30'd(\\d+), 15'd(\\d+), 29'd(\\d+)\\};");
   unsigned bits = hw::kMinExpFractionBits;
   for (std::string line; std::getline(file, line);) {
