@@ -321,7 +321,7 @@ module systole_load_stages #(
   // ---------------------------------------------------------------- vectors into the stages
   logic left, unused_end, unused_last, unused_at, unused_next;
 
-  // One waits in front of them.
+  // A vector may wait before the first stage.
   assign step = loaded && left && operands_there && (!tile_valid[0] || rows_ready);
 
   systole_row_passes #(.AtBits(1), .CountBits(CountBits)) u_order (

@@ -115,7 +115,7 @@ std::uint64_t LoadUnit::execute_stages(const hw::cmd::Load& load, bool to_accumu
     const std::uint64_t bytes = load.n * element;
     if (with_values) into.resize(load.m * bytes);
     for (std::uint64_t row = 0; row < load.m; ++row) {
-      beats += blocks_touched(tile.address + row * tile.pitch, bytes, beat_bytes_);
+      beats += blocks_touched(tile.address + row * tile.pitch, bytes, machine_.bus.width_bytes);
     }
     staged.begin_rows(element, is_last);
     std::uint64_t at = 0;  // bytes of the row that have arrived

@@ -20,9 +20,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
            {"stages", "the last rows went through the stages before the anchor, or the expander"}}),
       dma(make_dma("dma", machine, DmaUse::kLoad)),
       functional_(functional),
-      beat_bytes_(machine.bus.width_bytes),
       access_bytes_(hw::load_access_bytes(machine)),
-      expander_lanes_(machine.dma.expander_lanes),
       memory_(memory),
       machine_(machine) {
   SC_HAS_PROCESS(LoadUnit);
@@ -111,7 +109,7 @@ std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std:
       const std::uint64_t at = patches ? run.col : (runs_.size() - before) * std::uint64_t{load.n};
       runs_.push_back({load.from.address + run.offset,
                        to == nullptr ? nullptr : to + row * pitch + at, run.bytes, false});
-      beats += blocks_touched(load.from.address + run.offset, run.bytes, beat_bytes_);
+      beats += blocks_touched(load.from.address + run.offset, run.bytes, machine_.bus.width_bytes);
     });
     if (runs_.size() == before) continue;
     runs_.back().ends_row = true;
@@ -231,7 +229,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   std::uint64_t taken = started;        // cycle at which the expander has the last row
   std::uint64_t before_last = started;  // and at which they had the one before
   if (load.packed()) {
-    expansion = hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
+    expansion = hw::expansion_cycles(load.n, machine_.dma.expander_lanes, sram.word_bytes());
     taken = std::max(taken, expander_free_);
   }
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
@@ -284,7 +282,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       const std::uint64_t row = load.to.address + arrival.row * load.to.pitch;
       places_.last_request = memory_.sums.add(
           load.from.address + arrival.row * load.from.pitch + arrived_bytes, arrival.bytes,
-          beat_bytes_, row * element + arrived_bytes, element, arrival.cycle);
+          machine_.bus.width_bytes, row * element + arrived_bytes, element, arrival.cycle);
       if (arrival.cycle >= last_done) last = places_.last_request;
       last_done = std::max(last_done, arrival.cycle);
     }
@@ -297,7 +295,8 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
     for (std::uint64_t row = 0; row < read.rows; ++row) {
-      beats += blocks_touched(rows.address + row * rows.pitch, read.bytes, beat_bytes_);
+      beats +=
+          blocks_touched(rows.address + row * rows.pitch, read.bytes, machine_.bus.width_bytes);
     }
     rows.settling = settling;
     if (is_placed) {

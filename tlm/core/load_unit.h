@@ -90,9 +90,7 @@ class LoadUnit final : public ExecutionUnit {
              const hw::TensorRows& rows, const std::vector<hw::TensorRows>& tensors);
 
   const bool functional_;
-  const std::uint32_t beat_bytes_;
   const std::uint32_t access_bytes_;  ///< of a request, into the scratchpad
-  const std::uint32_t expander_lanes_;
   LocalMemory& memory_;
   const hw::Machine machine_;
   hw::StoreSetUp set_up_;              ///< of the stages

@@ -199,8 +199,8 @@ class CorePasses {
       return sums.placed(beats_of(request).back());
     };
     hw::ReadPort loads(port_, memory_of_loads);
-    hw::StoreSetUp stages;                       // before the anchor
-    std::vector<hw::ReadRequest> plain, staged;  // of loads
+    hw::StoreSetUp stages;               // before the anchor
+    std::vector<hw::ReadRequest> plain;  // of loads without them
     hw::ChainSchedule chains(hw::header_of(test_.program), size_.chain_slots, size_.stages + 1);
     std::uint64_t out = 0;  // cycle from which the next command can follow
     fetch.start(0);
@@ -233,9 +233,7 @@ class CorePasses {
         run_unit(next.stores.times.at(store++));
       } else if (hw::has_unit_alone(command)) {
         times.completed = run_stages(*command.as<hw::cmd::Load>(), i, at.started, loads, stages,
-                                     staged, next.stage_uses);
-        next.run.reads.insert(next.run.reads.end(), staged.begin(), staged.end());
-        staged.clear();
+                                     next.run.reads, next.stage_uses);
         const std::uint64_t taken = times.completed - at.started;
         schedule.run(taken, taken, taken);
       } else {
