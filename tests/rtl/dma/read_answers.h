@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -16,6 +17,8 @@ struct ReadAnswers {
   std::uint64_t least, most;       ///< cycles from a request to its first beat
   std::uint64_t stalls_per_mille;  ///< cycles in which no request is taken
   std::uint64_t seed;
+  /// Instead of `least` and `most`, by the request.
+  std::function<std::uint64_t(const hw::ReadRequest&)> latency = {};
 
   /// The same memory each time.
   [[nodiscard]] hw::ReadMemory memory() const {
@@ -29,7 +32,9 @@ struct ReadAnswers {
     memory.done = [of = *this, random, busy](const hw::ReadRequest& request) {
       const std::uint64_t lane = request.address % of.beat_bytes;
       const std::uint64_t beats = (lane + request.bytes + of.beat_bytes - 1) / of.beat_bytes;
-      std::uint64_t first = request.issued + of.least + (*random)() % (of.most - of.least + 1);
+      std::uint64_t first =
+          request.issued +
+          (of.latency ? of.latency(request) : of.least + (*random)() % (of.most - of.least + 1));
       for (auto it = busy->lower_bound(first); it != busy->end() && *it < first + beats; ++it) {
         first = *it + 1;
       }
