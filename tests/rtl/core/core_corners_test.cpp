@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include "hw/array/sum_ports.h"
 #include "testbench/rtl/core/core_rtl.h"
