@@ -64,7 +64,7 @@ void append_cost_keys(std::vector<MachineKey>& keys) {
 
       area<&Area::pe_um2>("area.pe_um2", "um2", "a PE of the array", kCells),
       area<&Area::split_pe_um2>("area.split_pe_um2", "um2", "a PE whose multiplier splits",
-                                "area.pe_um2 and 14 %, as this project's RTL in cells (estimate)"),
+                                "area.pe_um2 and 15 %, as this project's RTL in cells (estimate)"),
       area<&Area::int4_pe_um2>("area.int4_pe_um2", "um2", "a PE whose multiplier splits for both",
                                "area.pe_um2 and 48 %, as this project's RTL in cells (estimate)"),
       area<&Area::sum_um2>("area.sum_um2", "um2", "adder and ports of a column of the accumulator",

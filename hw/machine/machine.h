@@ -362,16 +362,16 @@ struct Machine {
   /// Area at 45 nm, by what a block has most of (hw/silicon/area.h). Logic is this project's RTL
   /// in the cells of the Nangate 45 nm library (`make -f Makefile.verilator synth`).
   struct Area {
-    double pe_um2 = 1331.0;
-    double split_pe_um2 = 1524.0;  ///< pe_um2 times 27065 / 23638 of one synthesis of both arrays
-    double int4_pe_um2 = 1972.0;   ///< pe_um2 times 34232 / 23101 of another one
-    double sum_um2 = 1408.0;
-    double stage_um2 = 13067.0;
-    double gelu_um2 = 27222.0;
-    double softmax_um2 = 34412.0;
-    double norm_um2 = 26961.0;
+    double pe_um2 = 1487.0;
+    double split_pe_um2 = 1704.0;
+    double int4_pe_um2 = 2204.0;  ///< pe_um2 times 34232 / 23101 of a synthesis of both arrays
+    double sum_um2 = 1499.0;
+    double stage_um2 = 13182.0;
+    double gelu_um2 = 27571.0;
+    double softmax_um2 = 35400.0;
+    double norm_um2 = 27573.0;
     double divider_um2 = 28480.0;  ///< 16 stages, each a serial divider of two bits a cycle
-    double mix_um2 = 18343.0;
+    double mix_um2 = 18758.0;
     double mac_um2 = 419.0;        ///< survey Fig. 15: 8-bit multiplier 282 + 32-bit adder 137
     double latch_um2 = 2.66;       ///< a bit; DLH_X1
     double scratchpad_mm2 = 0.0;   ///< 0: by size
