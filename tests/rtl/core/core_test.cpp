@@ -274,6 +274,69 @@ TEST_F(StagedPrograms, StopAtLoadsThatTheirUnitCannotDo) {
   expect_stop(load_of(8, 0), early());
 }
 
+// The first vectors wait while the reciprocal of their row's statistic is computed.
+TEST_F(StagedPrograms, KeepTheVectorThatWaitsForADivision) {
+  constexpr std::uint32_t kRows = 3, kCols = 24, kRowBytes = 2 * kCols, kOut = 4096;
+  constexpr std::uint32_t kWidth = 8, kB = 256;
+  std::iota(memory_.begin(), memory_.begin() + kRows * kRowBytes, std::uint8_t{1});
+  hw::Command sums = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+  auto& to_sums = *sums.as<hw::cmd::LoadAccumulator>();
+  to_sums.m = kRows;
+  to_sums.n = kCols;
+  to_sums.type = hw::DType::kS16;
+  to_sums.from = {0, kRowBytes};
+  to_sums.to = {0, kCols};
+  hw::Command store = hw::test::empty_command(hw::Opcode::kStore);
+  auto& results = *store.as<hw::cmd::Store>();
+  results.m = kRows;
+  results.n = kCols;
+  results.from = {0, kCols};
+  results.to = {kOut, kRowBytes};
+  hw::Command staged = load_of(kRows, kCols, hw::DType::kS16);
+  auto& load = *staged.as<hw::cmd::Load>();
+  load.from = {0, kRowBytes};
+  load.pre->chain = 1;
+  hw::Stage largest = hw::default_stage(hw::StageOp::kClamp);
+  largest.imm = {-32768, 32767};
+  largest.side = hw::Reduction::kRowMax;
+  hw::Stage narrow = hw::default_stage(hw::StageOp::kRequantise);
+  narrow.imm = {1, 1, -128, 127};
+  hw::Program program;
+  program.chains = {{{largest}, hw::DType::kS16},
+                    {{hw::default_stage(hw::StageOp::kDivideRowSum), narrow}, hw::DType::kS8},
+                    {{}, hw::DType::kS32}};
+  hw::Command weights = hw::test::empty_command(hw::Opcode::kLoad);
+  auto& b = *weights.as<hw::cmd::Load>();
+  b.m = kCols;
+  b.n = kWidth;
+  b.from = {1, kWidth};
+  b.to = {kB, kWidth};
+  hw::Command product = matmul_of(0, 256);
+  auto& matmul = *product.as<hw::cmd::Matmul>();
+  matmul.m = kRows;
+  matmul.n = kWidth;
+  matmul.k = kCols;
+  matmul.a = {0, kCols};
+  matmul.b = {kB, kWidth};
+  matmul.c = {256, kWidth};
+  hw::Command out = store;
+  out.as<hw::cmd::Store>()->from = {256, kWidth};
+  out.as<hw::cmd::Store>()->n = kWidth;
+  out.as<hw::cmd::Store>()->to = {kOut + 1024, 4 * kWidth};
+  out.as<hw::cmd::Store>()->chain.chain = 2;
+  program.commands = {sums, store, staged, weights, product, out};
+  const CoreSize& size = core_->size();
+  CoreState state{memory_, std::vector<std::uint8_t>(size.scratchpad_bytes()),
+                  std::vector<std::int32_t>(size.sums()),
+                  std::vector<std::uint32_t>(size.statistics)};
+  execute(program, state);
+  (void)run(program);
+  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin()));
+  EXPECT_TRUE(std::any_of(state.memory.begin() + kOut + 1024, state.memory.begin() + kOut + 1120,
+                          [](std::uint8_t byte) { return byte != 0; }));
+  EXPECT_FALSE(core_->failed());
+}
+
 TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   using Op = hw::StageOp;
   const hw::Command store = store_of(2, 4, 256);
@@ -288,6 +351,7 @@ TEST_F(CorePrograms, StopAtChainsThatTheirPipelineCannotDo) {
   hw::Chain side = chain_of(Op::kRelu, hw::Operand::kImmediate, 2);
   side.stages[0].side = hw::Reduction::kRowMax;
   expect_refused("a side output before the last stage", store, side);
+  EXPECT_FALSE(core_->busy()) << "before it starts";
   side.stages.pop_back();
   side.stages[0].side = static_cast<hw::Reduction>(5);
   expect_stop(store, side);
@@ -626,7 +690,7 @@ TEST_F(CorePrograms, NeedAMachineWithTheKeysOfTheGates) {
   machine.array.overlap = hw::ArrayOverlap::kNone;
   EXPECT_EQ(core_machine_problem(machine), "") << "the gates do not mind";
   for (const char* change :
-       {"array.rows=8", "core.store_queue=3", "scratchpad.banks=2", "accumulator.ports=1",
+       {"array.rows=8", "core.store_queue=3", "scratchpad.banks=2", "accumulator.ports=3",
         "dma.outstanding_writes=2", "bus.width_bytes=8", "l2.kib=64", "memory.model=fixed",
         "tlb.entries=4", "backend.softmax_unit=rtl", "core.call_cycles=5",
         "scratchpad.protection=parity", "accumulator.protection=secded"}) {
