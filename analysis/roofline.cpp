@@ -31,7 +31,7 @@ Roofline roofline_of(const hw::Machine& machine) {
   roofline.bus_bytes = hw::port_rate(machine) * machine.bus.clock_mhz / core;
   roofline.read_bytes = window(machine.dma.outstanding_reads);
   roofline.write_bytes = window(machine.dma.outstanding_writes);
-  roofline.elements = machine.postop.lanes;
+  roofline.elements = machine.result_lanes();
   return roofline;
 }
 

@@ -172,7 +172,7 @@ class BoundBuilder {
   void begin_chain(std::uint64_t rows, std::uint64_t cols) {
     has_chain_ = true;
     rows_ = rows;
-    vectors_ = (cols + machine_.postop.lanes - 1) / machine_.postop.lanes;
+    vectors_ = (cols + machine_.result_lanes() - 1) / machine_.result_lanes();
     elementwise_ = softmax_ = static_cast<double>(vectors_);
     norms_ = 0;
     has_softmax_ = false;

@@ -11,64 +11,68 @@
 /// The cycle contract of the accumulator in gates: rtl/core/systole_sum_memory.sv meets it.
 namespace systole::hw {
 
-/// The memories of an accumulator: each bank keeps its rows in four. A row is in the one whose
-/// number is the exclusive or of codes of the bits that are set in its own: 1, 2, and then 2, 3, 1
-/// again and again. So rows that follow each other are never in the same one, and of two that are 3
-/// or 4 times a power of two apart one pair in seven; of no distance up to 128 more than about half
-/// of the pairs.
+/// Sums that follow each other in the accumulator.
+struct SumRange {
+  std::uint64_t first = 0, last = 0;
+};
+
+/// The memories of an accumulator: each bank keeps its rows in one, two or four. A row is in the
+/// one whose number, modulo how many they are, is the exclusive or of codes of the bits that are
+/// set in its own: 1, 2, and then 2, 3, 1 again and again. Of four, rows that follow each other are
+/// never in the same one, and of two that are 3 or 4 times a power of two apart one pair in seven;
+/// of no distance up to 128 more than about half of the pairs.
 struct SumMemories {
-  static constexpr std::uint64_t kPerBank = 4;
+  /// Of a bank of the gates.
+  static constexpr std::uint64_t kInGates = 4;
   std::uint64_t cols, banks, rows_per_bank;  ///< sums of a row and of a vector; powers of 2
+  std::uint64_t memories = kInGates;         ///< of a bank
 
-  /// One or two of them, which are the same then.
-  using Pair = std::array<std::uint64_t, 2>;
-
-  /// Those of the vector from sum `at` on: of two rows, unless it begins at a row.
-  [[nodiscard]] Pair of_vector(std::uint64_t at) const {
-    return of_rows(at / cols, (at + cols - 1) / cols);
+  /// The vector of the array from a sum on.
+  [[nodiscard]] SumRange vector(std::uint64_t at) const { return {at, at + cols - 1}; }
+  /// Of all banks, the one that has a row. What does not fit goes on at the beginning.
+  [[nodiscard]] std::uint64_t of(std::uint64_t row) const {
+    row %= banks * rows_per_bank;
+    return memories * (row / rows_per_bank) + of_row(row) % memories;
   }
-  /// Those of some sums, which are in one row or two.
-  [[nodiscard]] Pair of_sums(std::uint64_t first, std::uint64_t last) const {
-    return of_rows(first / cols, last / cols);
+  /// Whether some of these sums are in a memory.
+  [[nodiscard]] bool uses(std::uint64_t memory, const SumRange& sums) const {
+    for (std::uint64_t row = sums.first / cols; row <= sums.last / cols; ++row) {
+      if (of(row) == memory) return true;
+    }
+    return false;
   }
-
-  [[nodiscard]] static bool uses(const Pair& of, std::uint64_t memory) {
-    return of[0] == memory || of[1] == memory;
+  /// Whether both have rows in the same memory.
+  [[nodiscard]] bool meet(const SumRange& a, const SumRange& b) const {
+    for (std::uint64_t row = a.first / cols; row <= a.last / cols; ++row) {
+      if (uses(of(row), b)) return true;
+    }
+    return false;
   }
-
-  /// Of its bank.
+  /// Of four.
   [[nodiscard]] static constexpr std::uint64_t of_row(std::uint64_t row) {
     constexpr std::array<std::uint64_t, 3> kCodes = {3, 1, 2};  // of bits 3, 4, 5
-    std::uint64_t memory = row % kPerBank;
+    std::uint64_t memory = row % kInGates;
     for (std::uint64_t bit = 2; row >> bit != 0; ++bit) {
       if ((row >> bit & 1) != 0) memory ^= kCodes[bit % 3];
     }
     return memory;
   }
-
- private:
-  [[nodiscard]] Pair of_rows(std::uint64_t first, std::uint64_t last) const {
-    const auto memory = [this](std::uint64_t row) {
-      row %= banks * rows_per_bank;
-      return kPerBank * (row / rows_per_bank) + of_row(row);
-    };
-    return {memory(first), memory(last)};
-  }
 };
 
-/// Sums that a load writes in a cycle: some of a row, or of two.
+/// Sums that a load writes in a cycle.
 struct LoadedSums {
   std::uint64_t cycle = 0;
   std::uint64_t first = 0, last = 0;
+
+  [[nodiscard]] SumRange sums() const { return {first, last}; }
 };
 
-/// Each memory has two ports. Writers never wait. A reader of a vector waits in a cycle in which
-/// one of its memories writes what it was given in the cycle before, and reads sums of the array to
-/// which others are added.
+/// When a reader finds a memory with two ports taken: the array reads there sums to which it adds,
+/// and what was given in the cycle before is written. Writers never wait.
 class SumPorts {
  public:
-  /// `array`: all vectors that the array writes, `loads`: what loads write, in the order of their
-  /// cycles.
+  /// `array`: all vectors that the array writes, `loads`: what loads write, both in the order of
+  /// their cycles.
   SumPorts(const SumMemories& size, const std::vector<SumWrite>& array,
            const std::vector<LoadedSums>& loads)
       : size_(size) {
@@ -77,23 +81,28 @@ class SumPorts {
       const SumWrite& sum = array[i];
       if (!sum.accumulate) continue;
       while (loaded != loads.end() && loaded->cycle + 1 < sum.cycle) ++loaded;
-      for (const std::uint64_t memory : size.of_vector(sum.at)) {
-        const bool of_array = i != 0 && array[i - 1].cycle + 1 == sum.cycle &&
-                              SumMemories::uses(size.of_vector(array[i - 1].at), memory);
-        const bool of_load = loaded != loads.end() && loaded->cycle + 1 == sum.cycle &&
-                             SumMemories::uses(size.of_sums(loaded->first, loaded->last), memory);
-        if (of_array || of_load) taken_.emplace_back(sum.cycle, memory);
+      const SumRange adds = size.vector(sum.at);
+      for (std::uint64_t row = adds.first / size.cols; row <= adds.last / size.cols; ++row) {
+        const std::uint64_t memory = size.of(row);
+        bool is_written = i != 0 && array[i - 1].cycle + 1 == sum.cycle &&
+                          size.uses(memory, size.vector(array[i - 1].at));
+        for (auto load = loaded; load != loads.end() && load->cycle + 1 == sum.cycle; ++load) {
+          is_written = is_written || size.uses(memory, load->sums());
+        }
+        if (is_written) taken_.emplace_back(sum.cycle, memory);
       }
     }
     std::sort(taken_.begin(), taken_.end());
   }
 
-  /// Whether a reader of the vector from sum `at` on has to wait in a cycle.
-  [[nodiscard]] bool none(std::uint64_t cycle, std::uint64_t at) const {
-    const SumMemories::Pair all = size_.of_vector(at);
-    return std::any_of(all.begin(), all.end(), [&](std::uint64_t memory) {
-      return std::binary_search(taken_.begin(), taken_.end(), std::make_pair(cycle, memory));
-    });
+  /// Whether a reader of these sums has to wait in a cycle.
+  [[nodiscard]] bool none(std::uint64_t cycle, const SumRange& sums) const {
+    for (std::uint64_t row = sums.first / size_.cols; row <= sums.last / size_.cols; ++row) {
+      if (std::binary_search(taken_.begin(), taken_.end(), std::make_pair(cycle, size_.of(row)))) {
+        return true;
+      }
+    }
+    return false;
   }
 
  private:

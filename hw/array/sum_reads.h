@@ -18,9 +18,9 @@ class SumReads {
   /// Of reads of the sums from `first` to `last`, from a cycle on.
   [[nodiscard]] virtual Free free(std::uint64_t from, std::uint64_t first,
                                   std::uint64_t last) const = 0;
-  /// Whether a vector from sum `at` on can be read in a cycle; none: that is not known yet.
-  [[nodiscard]] virtual std::optional<bool> can_read(std::uint64_t cycle,
-                                                     std::uint64_t at) const = 0;
+  /// Whether the sums from `first` to `last` can be read in a cycle; none: that is not known yet.
+  [[nodiscard]] virtual std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t first,
+                                                     std::uint64_t last) const = 0;
 
  protected:
   SumReads(const SumReads&) = default;

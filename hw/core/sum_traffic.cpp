@@ -14,9 +14,11 @@ constexpr std::size_t kKeptRequests = 1024;
 
 SumTraffic::SumTraffic(const Machine& machine) {
   const Machine::Accumulator& sums = machine.accumulator;
-  serves_ = machine.array.dataflow == Dataflow::kWeightStationary &&
-            sums.memories == SumMemories::kPerBank && sums.ports == 2;
-  size_ = {machine.array.cols, sums.banks, sums.bank_bytes() / 4 / machine.array.cols};
+  constexpr std::uint32_t kUsers = 4;
+  serves_ = machine.array.dataflow == Dataflow::kWeightStationary && sums.ports < kUsers;
+  size_ = {machine.array.cols, sums.banks, sums.bank_bytes() / 4 / machine.array.cols,
+           sums.memories};
+  readers_wait_ = sums.ports < kUsers - 1;
 }
 
 void SumTraffic::know(OperandStream& array, const BankService& banks, std::uint64_t now) {
@@ -41,6 +43,11 @@ std::pair<std::uint64_t, std::uint64_t> SumTraffic::banks_of(std::uint64_t first
 }
 
 SumReads::Free SumTraffic::free(std::uint64_t from, std::uint64_t first, std::uint64_t last) const {
+  return readers_wait_ ? left_alone(from, first, last) : Free{kNever, false};
+}
+
+SumReads::Free SumTraffic::left_alone(std::uint64_t from, std::uint64_t first,
+                                      std::uint64_t last) const {
   const auto banks = banks_of(first, last);
   return array_->steps().next_sums(
       from, known_.now, [&](std::uint64_t written_first, std::uint64_t written_last) {
@@ -49,21 +56,23 @@ SumReads::Free SumTraffic::free(std::uint64_t from, std::uint64_t first, std::ui
       });
 }
 
-std::optional<bool> SumTraffic::can_read(std::uint64_t cycle, std::uint64_t at) const {
+std::optional<bool> SumTraffic::can_read(std::uint64_t cycle, std::uint64_t first,
+                                         std::uint64_t last) const {
+  if (!readers_wait_ || cycle == 0) return true;
   if (cycle >= known_before()) return std::nullopt;
   const SumRuns::Sums sums = sums_in(cycle);
-  if (!sums.are_there || !sums.accumulate || cycle == 0) return true;
+  if (!sums.are_there || !sums.accumulate) return true;
   const SumRuns::Sums before = sums_in(cycle - 1);
-  const auto load = std::lower_bound(
+  const SumRange wanted{first, last}, adds = size_.vector(sums.at);
+  const auto loads = std::lower_bound(
       writes_.begin(), writes_.end(), cycle - 1,
-      [](const Written& written, std::uint64_t when) { return written.cycle < when; });
-  const SumMemories::Pair reads = size_.of_vector(at);
-  for (const std::uint64_t memory : size_.of_vector(sums.at)) {
-    if (!SumMemories::uses(reads, memory)) continue;
-    if (before.are_there && SumMemories::uses(size_.of_vector(before.at), memory)) return false;
-    if (load != writes_.end() && load->cycle + 1 == cycle &&
-        SumMemories::uses(load->memories, memory)) {
-      return false;
+      [](const LoadedSums& written, std::uint64_t when) { return written.cycle < when; });
+  for (std::uint64_t row = adds.first / size_.cols; row <= adds.last / size_.cols; ++row) {
+    const std::uint64_t memory = size_.of(row);
+    if (!size_.uses(memory, wanted)) continue;
+    if (before.are_there && size_.uses(memory, size_.vector(before.at))) return false;
+    for (auto load = loads; load != writes_.end() && load->cycle + 1 == cycle; ++load) {
+      if (size_.uses(memory, load->sums())) return false;
     }
   }
   return true;
@@ -74,7 +83,7 @@ bool SumTraffic::is_free(std::uint64_t from, std::uint64_t to, std::uint64_t fir
   const auto banks = banks_of(first, last);
   if (banks.first < free_.first || banks.second > free_.last || from < free_.from ||
       to >= free_.until) {
-    free_ = {banks.first, banks.second, from, free(from, first, last).until};
+    free_ = {banks.first, banks.second, from, left_alone(from, first, last).until};
   }
   return to < free_.until;
 }
@@ -112,20 +121,21 @@ void SumTraffic::place() {
       continue;
     }
     const LoadedSums sums = load.front();
-    const SumMemories::Pair memories = size_.of_sums(sums.first, sums.last);
     std::uint64_t cycle = std::max(sums.cycle + 1, written_);
     for (; cycle < known_before() && !is_free(cycle, cycle, sums.first, sums.last); ++cycle) {
       const SumRuns::Sums& by_array = sums_in(cycle);
-      if (!by_array.are_there) break;
-      const SumMemories::Pair taken = size_.of_vector(by_array.at);
-      if (!SumMemories::uses(memories, taken[0]) && !SumMemories::uses(memories, taken[1])) break;
+      if (!by_array.are_there || !size_.meet(sums.sums(), size_.vector(by_array.at))) break;
     }
     if (cycle >= known_before()) break;
-    writes_.push_back({cycle, memories});
-    written_ = cycle + 1;
+    const auto after = std::upper_bound(
+        writes_.begin(), writes_.end(), cycle,
+        [](std::uint64_t when, const LoadedSums& written) { return when < written.cycle; });
+    writes_.insert(after, {cycle, sums.first, sums.last});
+    // Beats of a bus that is faster than the core can come in the same cycle.
+    if (cycle != sums.cycle + 1) written_ = cycle + 1;
     load.pop();
     if (load.beats != 0) continue;
-    placed = written_;
+    placed = cycle + 1;
     loads_.pop_front();
   }
   while (!writes_.empty() && writes_.front().cycle + 2 < std::min(known_.now, read_from_)) {

@@ -15,13 +15,13 @@
 namespace systole::hw {
 
 /// The memories of an accumulator cycle by cycle, as far as it is known what the array writes: the
-/// contracts of hw::SumPorts and hw::SumLoads for whoever goes on in time. Of machines whose
-/// accumulator is that of the gates, serves().
+/// contracts of hw::SumPorts and hw::SumLoads for whoever goes on in time.
 class SumTraffic final : public SumReads {
  public:
   explicit SumTraffic(const Machine& machine);
 
-  /// Four memories of two ports in a bank, beside an array with stationary weights.
+  /// Somebody may wait: the array has stationary weights, and a memory has fewer ports than users
+  /// in a cycle, which are the array's reads and writes, a load and a reader.
   [[nodiscard]] bool serves() const noexcept { return serves_; }
 
   /// Others have asked for the scratchpad's banks, as far as is known, before cycle `now`, and the
@@ -30,7 +30,8 @@ class SumTraffic final : public SumReads {
 
   [[nodiscard]] Free free(std::uint64_t from, std::uint64_t first,
                           std::uint64_t last) const override;
-  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at) const override;
+  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t first,
+                                             std::uint64_t last) const override;
   /// The cycle to which the array had advanced.
   [[nodiscard]] std::uint64_t known() const noexcept { return known_.now; }
   /// What happens in cycles before this one is known.
@@ -84,16 +85,13 @@ class SumTraffic final : public SumReads {
    private:
     [[nodiscard]] std::uint64_t length() const { return std::min(beat - address % beat, bytes); }
   };
-  struct Written {
-    std::uint64_t cycle = 0;
-    SumMemories::Pair memories{};
-  };
-
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> banks_of(std::uint64_t first,
                                                                  std::uint64_t last) const;
   [[nodiscard]] const SumRuns::Sums& sums_in(std::uint64_t cycle) const {
     return array_->steps().sums().in(cycle, known_, *banks_);
   }
+  /// Until when the array leaves the banks of sums alone, from a cycle on.
+  [[nodiscard]] Free left_alone(std::uint64_t from, std::uint64_t first, std::uint64_t last) const;
   void place();
   /// Whether it is known that the array leaves the banks of sums alone from a cycle on until
   /// another one.
@@ -104,19 +102,20 @@ class SumTraffic final : public SumReads {
   void keep_sums();
 
   bool serves_ = false;
+  bool readers_wait_ = false;  ///< they have no port of their own
   SumMemories size_{};
   OperandStream* array_ = nullptr;
   const BankService* banks_ = nullptr;
   SumRuns::Known known_;
   std::uint64_t read_from_ = kNever;
   std::deque<Queued> loads_;   ///< in the order of their cycles
-  std::uint64_t written_ = 0;  ///< the cycle after that in which the last one has been
+  std::uint64_t written_ = 0;  ///< the cycle after that in which the last one has been that waited
   /// The array does not write into these banks in these cycles.
   struct FreeBanks {
     std::uint64_t first = 1, last = 0, from = 0, until = 0;
   };
   FreeBanks free_;
-  std::deque<Written> writes_;        ///< those of the last cycles
+  std::deque<LoadedSums> writes_;     ///< those of the last cycles, in their order
   Request requests_ = 0;              ///< added
   std::deque<std::uint64_t> placed_;  ///< of the last ones: cycles, 0 if that is not known
 };

@@ -113,7 +113,7 @@ std::vector<MachineKey> make_core_keys() {
           "size of the int32 result memory", kGemmini),
       power_of_two<kAccumulator, &Accumulator::banks>("accumulator.banks", "", 1, 64,
           "banks that are accessed independently", kGemmini),
-      integer<kAccumulator, &Accumulator::ports>("accumulator.ports", "", 1, 4,
+      integer<kAccumulator, &Accumulator::ports>("accumulator.ports", "", 2, 4,
           "accesses per memory and cycle", kGemmini),
       power_of_two<kAccumulator, &Accumulator::memories>("accumulator.memories", "", 1, 4,
           "memories of a bank, over which its rows are spread", kChosen),

@@ -17,12 +17,10 @@ SumLoads::SumLoads(const SumMemories& size, const std::vector<SumWrite>& array,
 
 std::uint64_t SumLoads::written(const LoadedSums& beat, std::uint64_t free) const {
   std::uint64_t cycle = std::max(beat.cycle + 1, free);
-  const SumMemories::Pair memories = size_.of_sums(beat.first, beat.last);
   auto row = std::lower_bound(array_.begin(), array_.end(), cycle,
                               [](const SumWrite& a, std::uint64_t at) { return a.cycle < at; });
   for (; row != array_.end() && row->cycle == cycle; ++row, ++cycle) {
-    const SumMemories::Pair taken = size_.of_vector(row->at);
-    if (!SumMemories::uses(memories, taken[0]) && !SumMemories::uses(memories, taken[1])) break;
+    if (!size_.meet(beat.sums(), size_.vector(row->at))) break;
   }
   return cycle;
 }

@@ -116,20 +116,13 @@ struct Machine {
   struct Accumulator {
     std::uint32_t kib = 64;
     std::uint32_t banks = 2;
-    std::uint32_t ports = 2;  ///< of each memory
+    std::uint32_t ports = 2;  ///< of each memory, at least one to read and one to write
     Protection protection = Protection::kNone;
     /// Of a bank: rows near each other are in different ones (hw/array/sum_ports.h).
     std::uint32_t memories = 1;
 
     [[nodiscard]] constexpr Sram sram() const { return {kib, banks, ports, protection}; }
     [[nodiscard]] constexpr std::uint64_t bank_bytes() const { return sram().bank_bytes(); }
-    /// Accesses that a bank serves in a cycle if they are spread over its memories.
-    [[nodiscard]] constexpr std::uint64_t bank_accesses() const {
-      return std::uint64_t{ports} * memories;
-    }
-    /// Whether nobody waits: in a cycle the array reads and writes a row of a bank, a load writes
-    /// one, and the post-op unit reads one.
-    [[nodiscard]] constexpr bool serves_all() const { return bank_accesses() >= 4; }
   } accumulator;
 
   struct Postop {
@@ -387,6 +380,14 @@ struct Machine {
   dfx::Hbm hbm;
   dfx::Ring ring;
   dfx::Pcie pcie;
+
+  /// Lanes of the post-op unit that get sums in a cycle; others stand idle. Beside stationary
+  /// weights half of the ports of each memory of a bank are for reads, of a row each.
+  [[nodiscard]] constexpr std::uint32_t result_lanes() const {
+    if (array.dataflow != Dataflow::kWeightStationary) return postop.lanes;
+    const std::uint32_t sums = array.cols * accumulator.memories * (accumulator.ports / 2);
+    return postop.lanes < sums ? postop.lanes : sums;
+  }
 
   /// The blocks that have a twin in rtl/.
   struct Backends {

@@ -101,7 +101,7 @@ std::optional<bool> ResultFlow::can_read(const InputTimes& inputs) {
   is_refused_ = false;
   if (!there || !*there || inputs.sums == nullptr || cycle_ < free_until_) return there;
   const std::uint64_t at = tile_.at + reads_.row() * tile_.pitch + reads_.vector() * lanes_;
-  std::optional<bool> can = inputs.sums->can_read(cycle_, at);
+  std::optional<bool> can = inputs.sums->can_read(cycle_, at, at + lanes_ - 1);
   bool is_met = false;
   if (!can && is_free(cycle_ + 1, *inputs.sums, is_met)) can = true;
   waits_for_sums_ = !can;

@@ -62,7 +62,7 @@ struct LeastTime {
     const double b = static_cast<double>(problem.k) * problem.n;
     array += m * b / (static_cast<double>(machine.array.rows) * machine.array.cols);
     // The vectors of a row take as long in several tiles.
-    const std::uint64_t row = ceil_div(problem.n, machine.postop.lanes);
+    const std::uint64_t row = ceil_div(problem.n, machine.result_lanes());
     const std::uint64_t interval = problem.row_wise ? problem.postop_interval : 0;
     postop += m * static_cast<double>(std::max(row, interval));
     if (!problem.b_is_activation) {

@@ -18,7 +18,8 @@ namespace {
 std::uint64_t mean_interval(const Group& group, const hw::Machine& machine) {
   const std::uint32_t cols = group.section_cols();
   const std::uint64_t sections = group.out.cols / cols;
-  const std::uint64_t plain = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes).per_row;
+  const std::uint64_t plain =
+      hw::chain_cycles(group.chain, 1, cols, machine.result_lanes()).per_row;
   std::uint64_t all = (sections - group.sections.encoders.size()) * plain;
   for (const HeadMixLayer& encoder : group.sections.encoders) {
     all += std::max(

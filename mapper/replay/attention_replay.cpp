@@ -85,9 +85,9 @@ class AttentionReplay {
 
   /// Several rows divide side by side, but leave one after the other.
   void add_output_cycles() {
-    const std::uint64_t lanes = machine_.postop.lanes;
+    const std::uint64_t lanes = machine_.result_lanes();
     const hw::ChainCycles cycles =
-        hw::chain_cycles(group_.chain, 1, group_.value_dim, machine_.postop.lanes);
+        hw::chain_cycles(group_.chain, 1, group_.value_dim, machine_.result_lanes());
     output_fill_ = cycles.fill;
     output_interval_ = std::max<std::uint64_t>(
         ceil_div(std::uint64_t{group_.value_dim}, lanes),

@@ -14,9 +14,6 @@ std::size_t power_at_least(std::size_t value) {
   return power;
 }
 
-/// Uses of an on-chip memory that are kept: of chunks, and of single rows.
-constexpr std::size_t kKeptUses = 64, kKeptRows = 8192;
-
 /// Numbers whose times are kept, far more than are ever in flight.
 constexpr std::size_t kKeptTimes = 128;
 
@@ -83,7 +80,6 @@ Replay::Replay(const hw::Machine& machine, Service service)
       scratchpad_(machine.scratchpad.banks, machine.scratchpad.ports),
       bank_bytes_(machine.scratchpad.bank_bytes()),
       piece_bytes_(hw::result_piece_bytes(machine, false)),
-      accumulator_(machine.accumulator, service == Service::kChunks ? kKeptUses : kKeptRows),
       queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
               Queue(hw::station_sizes(machine)[kStore])},
       loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)),

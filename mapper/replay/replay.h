@@ -14,7 +14,6 @@
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "hw/program/program.h"
-#include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_loops.h"
 #include "mapper/replay/replay_memory.h"
 #include "mapper/replay/replay_requests.h"
@@ -303,9 +302,8 @@ class Replay {
   ReplayMemory memory_;
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
   hw::BankService scratchpad_;
-  std::uint64_t bank_bytes_;   ///< of the scratchpad
-  std::uint64_t piece_bytes_;  ///< of what stores write
-  ReplayBanks accumulator_;
+  std::uint64_t bank_bytes_;                ///< of the scratchpad
+  std::uint64_t piece_bytes_;               ///< of what stores write
   std::optional<ReplayRequests> requests_;  ///< of a replay by request
   std::array<Queue, kQueues> queues_;
   std::shared_ptr<ReplayLoops> loops_;  ///< nullptr: the machine has no unroller

@@ -232,7 +232,7 @@ void Replay::step_staged_requests(Queue& queue, double horizon) {
   };
   const auto write = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t words,
                          std::uint64_t end) {
-    if (work.to_accumulator) return accumulator_.record({at, at + bytes, words, end - words, end});
+    if (work.to_accumulator) return;
     for (std::uint64_t cycle = end - words; cycle < end; ++cycle) {
       read(hw::bank_access(at, bytes, bank_bytes_), cycle);
     }
@@ -270,11 +270,7 @@ void Replay::load_row(ReplayWork& work, std::uint64_t arrived) {
   work.local.begin += work.local_pitch;
   const std::uint64_t words = work.as_it_arrives ? work.row_readings : work.row_words;
   const std::uint64_t from = there - std::min(there, words);
-  if (work.to_accumulator) {
-    accumulator_.record({begin, begin + work.local_bytes, words, from, there});
-  } else {
-    (void)serve_words(begin, begin + work.local_bytes, words, from);
-  }
+  if (!work.to_accumulator) (void)serve_words(begin, begin + work.local_bytes, words, from);
 }
 
 void Replay::step_load_requests(Queue& queue, double horizon) {
@@ -355,7 +351,7 @@ void Replay::place_loads(std::uint64_t now) {
 
 void Replay::begin_operand_requests(const ReplayWork& work) {
   ReplayRequests& r = *requests_;
-  r.arrivals = {work.m, work.columns, machine_.postop.lanes, machine_.bus.width_bytes};
+  r.arrivals = {work.m, work.columns, machine_.result_lanes(), machine_.bus.width_bytes};
   r.operands_end = 0;
   ask_for_operands(work, static_cast<std::uint64_t>(operands_now_));
 }

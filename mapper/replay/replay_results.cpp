@@ -41,7 +41,7 @@ bool Replay::read_parameters(Queue& queue, double horizon) {
             : hw::RowWrite{work.rows.address, work.rows.pitch, work.m, work.rows.bytes};
   r.rows = hw::ResultRows(
       std::move(r.flow_of(queue.ended)),
-      {work.columns, machine_.postop.lanes, work.bits, hw::result_piece_bytes(machine_, moves)},
+      {work.columns, machine_.result_lanes(), work.bits, hw::result_piece_bytes(machine_, moves)},
       to);
   r.is_set_up = true;
   return true;
@@ -164,7 +164,8 @@ bool Replay::move_row(const ReplayWork& work, double& now, double horizon) {
 // left it.
 bool Replay::leave_block(const ReplayWork& work, double& now) {
   ReplayRequests& r = *requests_;
-  const std::uint64_t end = std::min<std::uint64_t>(work.m, r.block_begin + machine_.postop.lanes);
+  const std::uint64_t end =
+      std::min<std::uint64_t>(work.m, r.block_begin + machine_.result_lanes());
   const std::uint64_t columns_left = r.rows.free();
   while (row_ < end) {
     const std::optional<std::uint64_t> left =

@@ -49,12 +49,7 @@ void Replay::arrive(ReplayWork& work, std::uint64_t at, const ReplayMemory::Chun
   const std::uint64_t begin = work.local.begin;
   if (work.as_it_arrives) {
     arrive_in_parts(work, at, chunk);
-  } else if (work.to_accumulator && chunk.rows != 0) {
-    const auto from = static_cast<std::uint64_t>(there);
-    accumulator_.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
-                         chunk.rows * work.row_words, from - std::min(from, work.row_words),
-                         static_cast<std::uint64_t>(chunk.last_done)});
-  } else {
+  } else if (!work.to_accumulator) {
     for (std::uint64_t row = 0; row < chunk.rows; ++row, there += each) {
       const std::uint64_t first = begin + row * work.local_pitch;
       const auto end = static_cast<std::uint64_t>(there);
@@ -157,10 +152,7 @@ void Replay::begin_matmul(Queue& queue) {
   const std::uint64_t started = queue.started;
   // As tlm/core/array_unit.cpp has it.
   reads_.begin(work.product, started, ready_of(work));
-  work.sums.from = started;
-  work.sums.to = std::max(advance_reads(started), started + 1);
-  accumulator_.record(work.sums);
-  queue.time = static_cast<double>(work.sums.to);
+  queue.time = static_cast<double>(std::max(advance_reads(started), started + 1));
 }
 
 std::uint64_t Replay::advance_reads(std::uint64_t now) {
@@ -184,12 +176,7 @@ void Replay::end_matmul(Queue& queue) {
     end_command(queue, now, now, now);
     return;
   }
-  std::uint64_t end = advance_reads(now);
-  if (end <= now) {
-    const std::uint64_t unhindered = queue.started + reads_.moved();
-    end = unhindered + accumulator_.shortage(&work.sums, 1, queue.started, unhindered, false);
-  }
-  if (end > now) {
+  if (const std::uint64_t end = advance_reads(now); end > now) {
     queue.time = static_cast<double>(end);
     return;
   }
@@ -238,7 +225,7 @@ void Replay::forget_before(std::uint64_t cycle) {
 void Replay::begin_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto started = static_cast<double>(queue.started);
-  const ReplayBanks::Use& parameters = work.parameters;
+  const ReplayWork::LocalBytes& parameters = work.parameters;
   work.set_up.dispatched = work.dispatched;
   work.set_up.started = queue.started;
   work.set_up.readable = readable_at(work);
@@ -318,7 +305,7 @@ void Replay::step_store(Queue& queue, double horizon) {
     const auto from = static_cast<std::uint64_t>(
         work.transposed ? std::max(0.0, begin - static_cast<double>(work.columns)) : begin);
     const std::uint64_t parts =
-        work.transposed ? (work.m + machine_.postop.lanes - 1) / machine_.postop.lanes : 1;
+        work.transposed ? (work.m + machine_.result_lanes() - 1) / machine_.result_lanes() : 1;
     const std::uint64_t end =
         serve_words(work.local.begin, work.local.end, rows * std::max(work.row_words, parts), from);
     written_ = std::max(written_, static_cast<double>(end));
@@ -394,7 +381,7 @@ void Replay::store_rows(Queue& queue, ReplayWork& work) {
 }
 
 void Replay::store_columns(Queue& queue, ReplayWork& work) {
-  const std::uint64_t lanes = machine_.postop.lanes;
+  const std::uint64_t lanes = machine_.result_lanes();
   const std::uint64_t rows = std::min(lanes, work.m - row_);
   const bool moves = work.opcode == hw::Opcode::kMove;
   const double last = static_cast<double>(rows * work.per_row);
@@ -446,11 +433,6 @@ void Replay::release_sums(const ReplayWork& work) {
 void Replay::end_store(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const std::uint64_t end = whole(queue.time);
-  if (const std::uint64_t more = accumulator_.shortage(&work.sums, 1, queue.started, end, true)) {
-    queue.time = static_cast<double>(end + more);
-    row_done_ += static_cast<double>(more);
-    return;
-  }
   const std::uint64_t left = whole(row_done_), free = std::max(end, left + work.result.side);
   set_up_.end(left);
   end_command(queue, end, std::max(free, whole(written_)), free);

@@ -12,10 +12,6 @@
 namespace systole::mapper {
 namespace {
 
-hw::ArrayCycles product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
-  return hw::matmul_cycles(machine.array, mm, false);
-}
-
 /// Cycles of a product among others: its first weights have arrived before, and what its last fold
 /// waits for is the next one's.
 std::uint64_t least_product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
@@ -31,7 +27,7 @@ std::uint64_t least_product_cycles(const hw::cmd::Matmul& mm, const hw::Machine&
 hw::ResultCycles result_cycles(const hw::cmd::Result& result, const hw::Program& program,
                                const hw::Machine& machine, bool move) {
   const hw::Chain& chain = hw::chain_of(result.chain, program);
-  const std::uint32_t lanes = machine.postop.lanes;
+  const std::uint32_t lanes = machine.result_lanes();
   return hw::result_cycles(hw::chain_cycles(chain, result.m, result.n, lanes), chain, result.m,
                            result.n, lanes, hw::result_piece_bytes(machine, move),
                            hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay());
@@ -71,10 +67,6 @@ class Decode {
     work_.read_delay = hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                              hw::accumulator_code(machine_));
     work_.product = mm;
-    const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);
-    work_.sums = {
-        span.begin, span.end,
-        hw::matmul_accumulator_words(machine_.array, mm, product_cycles(mm, machine_).folds), 0, 0};
   }
 
   void operator()(const hw::cmd::Store& store) {
@@ -112,7 +104,6 @@ class Decode {
     work_.has_chain = true;
     work_.fill = cycles.fill;
     work_.per_row = cycles.per_row;
-    work_.sums.words = cycles.reads;
     hw::for_each_operand(use, program_, [&](const hw::DramTile& tile, hw::DType type) {
       if (work_.operands == work_.operand.size()) return;
       work_.operand[work_.operands++] = {tile.address, tile.pitch, n * hw::bytes_of(type), 0, m};
@@ -178,14 +169,9 @@ class Decode {
   void decode(const hw::cmd::Result& result, const hw::WrittenRows& written,
               const hw::ResultCycles& cycles) {
     const hw::Chain& chain = hw::chain_of(result.chain, program_);
-    const std::uint32_t lanes = machine_.postop.lanes;
+    const std::uint32_t lanes = machine_.result_lanes();
     decode(result.chain, result.m, result.n, cycles);
     work_.m = result.m;
-    const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
-    work_.sums = {span.begin, span.end,
-                  hw::chain_accumulator_words(work_.sums.words, result.n, lanes,
-                                              hw::accumulator_word_bytes(machine_)),
-                  0, 0};
     work_.transposed = hw::transposes(chain);
     if (work_.operands != 0) {
       work_.operand_block = hw::operand_block(result, chain, machine_.postop);
@@ -199,7 +185,7 @@ class Decode {
     const std::uint64_t word = hw::scratchpad_word_bytes(machine_);
     work_.set_up = hw::set_up_command(chain, result.n, lanes, word, 0, 0, 0);
     work_.parameter_words = {at, hw::parameter_words(chain), result.n, lanes, word};
-    work_.parameters = {at, at + parameters, work_.set_up.parameter_words, 0, 0};
+    work_.parameters = {at, at + parameters};
   }
 
   const hw::Program& program_;
@@ -234,7 +220,7 @@ hw::ResultFlow decode_flow(const hw::Command& command, const hw::Program& progra
                            const hw::Machine& machine, const ReplayWork& work) {
   const auto& result = *command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, program);
-  const std::uint32_t lanes = machine.postop.lanes;
+  const std::uint32_t lanes = machine.result_lanes();
   // As tlm/core/store_unit.cpp has it.
   const bool whole = work.operands != 0 && work.operand_block == work.m &&
                      hw::writes_what_it_reads(hw::ranges_of(command, program));

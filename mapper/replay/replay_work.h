@@ -7,7 +7,6 @@
 #include "hw/postop/result_cycles.h"
 #include "hw/postop/result_flow.h"
 #include "hw/program/program.h"
-#include "mapper/replay/replay_banks.h"
 #include "mapper/replay/replay_memory.h"
 
 namespace systole::mapper {
@@ -62,8 +61,12 @@ struct ReplayWork {
   std::array<std::uint64_t, 3> read_after{};
 
   // Loads, stores, moves.
-  ReplayRows rows;         ///< in DRAM
-  ReplayBanks::Use local;  ///< what it takes of the memory it writes
+  ReplayRows rows;  ///< in DRAM
+  /// Bytes of a local memory.
+  struct LocalBytes {
+    std::uint64_t begin = 0, end = 0;
+  };
+  LocalBytes local;  ///< of the memory it writes
   bool to_accumulator = false;
   std::uint64_t row_words = 0, local_pitch = 0, local_bytes = 0;
   bool as_it_arrives = false;      ///< rows are written request by request, not as a whole
@@ -82,7 +85,7 @@ struct ReplayWork {
   unsigned operands = 0;
   std::uint64_t operand_block = 0;  ///< rows of them that are asked for at a time
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
-  ReplayBanks::Use parameters;  ///< what its chain reads of the scratchpad
+  LocalBytes parameters;  ///< what its chain reads of the scratchpad
   hw::ParameterWords parameter_words;
   hw::StoreSetUp::Command set_up;
   hw::ResultCycles result;  ///< of its chain, with what comes before and after it
@@ -90,7 +93,6 @@ struct ReplayWork {
   // Matmuls.
   hw::cmd::Matmul product;
   std::uint64_t read_delay = 0;  ///< of their words
-  ReplayBanks::Use sums;         ///< accumulator: of the matmul, or of the chain
   // Attention, calls of the host.
   std::uint64_t duration = 0;
 };

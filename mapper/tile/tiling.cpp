@@ -120,11 +120,11 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.even_cols |= hw::has_stage(group.pre->chain, hw::StageOp::kRope);
   }
   // How long the rows of other chains are depends on the tiles: one vector here.
-  const std::uint32_t cols = problem.row_wise ? problem.n : machine.postop.lanes;
-  const hw::ChainCycles postop = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes);
+  const std::uint32_t cols = problem.row_wise ? problem.n : machine.result_lanes();
+  const hw::ChainCycles postop = hw::chain_cycles(group.chain, 1, cols, machine.result_lanes());
   problem.postop_interval = postop.per_row;
   problem.postop_fill = postop.fill;
-  problem.postop_passes = postop.reads / ceil_div(cols, machine.postop.lanes);
+  problem.postop_passes = postop.reads / ceil_div(cols, machine.result_lanes());
   problem.stages = static_cast<std::uint32_t>(group.chain.stages.size());
   if (group.matmul() == nullptr) {
     problem.in_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));

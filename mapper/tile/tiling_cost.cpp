@@ -116,8 +116,8 @@ TilingCost::Shape TilingCost::shape(const Tiling& t, std::uint64_t array_cycles)
           : time(store_rate_,
                  problem_.m * problem_.result_bytes(problem_.n) + out * problem_.tensor_bytes,
                  problem_.result_bytes(t.c_cols));
-  const std::uint64_t row_cycles =
-      std::max<std::uint64_t>(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
+  const std::uint64_t row_cycles = std::max<std::uint64_t>(
+      ceil_div(t.c_cols, machine_.result_lanes()), problem_.postop_interval);
   const std::uint64_t postops = shape.m_tiles * shape.c_tiles;
   // The pipeline fills anew for each C tile.
   shape.postop =

@@ -76,7 +76,7 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
                             kBytesPerSum * problem.parameter_words * problem.n * m_tiles;
   // Sums leave in vectors of post-op lanes.
   events.accumulator_bytes = problem.postop_passes * problem.m * c_tiles *
-                             round_up(std::min(t.c_cols, problem.n), machine.postop.lanes) *
+                             round_up(std::min(t.c_cols, problem.n), machine.result_lanes()) *
                              kBytesPerSum;
   if (problem.b_packed()) {
     // The bytes that are written are those of the expanded weights; each counts as an element of a

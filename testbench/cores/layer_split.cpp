@@ -79,7 +79,7 @@ TensorId crossing(const Graph& graph, const std::vector<Life>& lives, std::size_
 /// Cycles of a node if nothing else went on: to balance stages.
 double node_cost(const Node& node, const hw::Machine& machine) {
   const double elements = static_cast<double>(node.out.rows) * node.out.cols;
-  if (node.product() == nullptr) return elements / machine.postop.lanes;
+  if (node.product() == nullptr) return elements / machine.result_lanes();
   const double macs = elements * node.in.cols;
   const double weights = static_cast<double>(node.product()->b.rows) * node.product()->b.cols;
   return std::max(macs / (static_cast<double>(machine.array.rows) * machine.array.cols),

@@ -112,7 +112,7 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   if (in_rtl(backend.accumulator_sram)) {
     engines.accumulator = make_accumulator_engine(machine, options, report);
   }
-  if (auto postop = make_postop_engine(backend, machine.postop.lanes, options, report)) {
+  if (auto postop = make_postop_engine(backend, machine.result_lanes(), options, report)) {
     engines.postop = std::move(postop);
   }
   if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line) ||

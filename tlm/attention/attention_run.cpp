@@ -272,7 +272,7 @@ void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
   // Several rows divide side by side, but leave one after the other.
   const hw::Machine& machine = unit_.machine_;
   const std::uint64_t vectors =
-      (attention_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
+      (attention_.n + std::uint64_t{machine.result_lanes()} - 1) / machine.result_lanes();
   const std::uint64_t dividers = machine.attention.dividers;
   cycles.per_row = std::max(vectors, (cycles.per_row + dividers - 1) / dividers);
   const std::uint64_t start = std::max(end_, output_free_);

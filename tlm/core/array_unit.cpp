@@ -56,8 +56,7 @@ ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
           name, hw::Unit::kCompute, processor,
           {{"weight_preload", "weights shift in and nothing hides it"},
            {"drain", "skew and shift-out that the next fold does not hide"},
-           {"bank_conflict",
-            "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"},
+           {"bank_conflict", "a bank had no port left: operands in one bank, the DMA, or moves"},
            {"attention", "the attention engines were held up: see block attention"}}),
       machine_(machine),
       functional_(functional),
@@ -287,24 +286,14 @@ std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attentio
   return outcome.completed;
 }
 
-std::uint64_t ArrayUnit::run_reads(const BankedSram::Demand& results, std::uint64_t started) {
+std::uint64_t ArrayUnit::run_reads() {
   for (;;) {
     const std::uint64_t end = advance_reads();
     if (end <= cycle()) break;
     if (const auto bank = memory_.array.bank()) memory_.scratchpad.show_wait(*bank, cycle(), end);
     wait_cycles(end - cycle());
   }
-  const std::uint64_t moved = memory_.array.moved();
-  // At the accumulator the array comes first, and only its own reads and writes can be too many for
-  // the ports.
-  const std::uint64_t unhindered = started + moved;
-  const std::uint64_t short_of =
-      memory_.accumulator.shortage({results}, started, unhindered, BankedSram::Yield::kNever);
-  memory_.accumulator.show_conflict({results}, started, unhindered, short_of,
-                                    BankedSram::Yield::kNever);
-  const std::uint64_t end = unhindered + short_of;
-  wait_cycles(end - std::min(end, cycle()));
-  return moved;
+  return memory_.array.moved();
 }
 
 std::uint64_t ArrayUnit::advance_reads() {
@@ -345,11 +334,11 @@ std::optional<std::uint64_t> ArrayUnit::execute(Entry& entry) {
   const std::uint64_t lead = memory_.array.before_rows();
   const hw::ArrayCycles cycles = compute(matmul, memory_.array.continues(), exposed);
 
+  const std::uint64_t moved = run_reads();
   const BankedSram::Demand results = result_demand(matmul, cycles);
+  memory_.accumulator.show(BankedSram::Client::kArray, {results}, started, cycle());
   events().accumulator_bytes =
-      memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
-                                 results.words, started, std::max(advance_reads(), started + 1));
-  const std::uint64_t moved = run_reads(results, started);
+      memory_.accumulator.count(results.words * memory_.accumulator.word_bytes());
   account_matmul(cycles, moved, lead, started);
   account_stall(cycle() - started - moved, kBankConflict);
 

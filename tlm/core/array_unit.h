@@ -17,7 +17,7 @@ namespace systole::tlm_model {
 ///
 /// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
 /// array stands still in each cycle in which a scratchpad bank cannot serve both and the others
-/// (hw/core/operand_stream.h). Results have priority at the accumulator.
+/// (hw/core/operand_stream.h). Results never wait at the accumulator.
 /// Sparse attention is the same MACs at another task: the attention engines do it meanwhile.
 class ArrayUnit final : public ExecutionUnit {
  public:
@@ -71,9 +71,9 @@ class ArrayUnit final : public ExecutionUnit {
   /// Reports which bytes the product uses when, the command begins now.
   void observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
                     const hw::ArraySchedule& schedule);
-  /// Waits until the matmul that began in `started` has left the array's inputs. Returns in how
-  /// many of the cycles it moved.
-  std::uint64_t run_reads(const BankedSram::Demand& results, std::uint64_t started);
+  /// Waits until the matmul has left the array's inputs. Returns in how many of the cycles it
+  /// moved.
+  std::uint64_t run_reads();
   /// Shows what a matmul has read of the scratchpad since `started`.
   void show_reads(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                   std::uint64_t started);

@@ -9,18 +9,13 @@ namespace systole::tlm_model {
 
 BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
     : params_(params),
-      accesses_(params.ports),
       word_bytes_(word_bytes),
       bank_bytes_(params.bank_bytes()),
       bytes_(std::size_t{params.kib} * 1024),
-      uses_(params.banks),
       service_(params.banks, params.ports) {}
 
 BankedSram::BankedSram(const hw::Machine::Accumulator& params, std::uint32_t word_bytes)
-    : BankedSram(params.sram(), word_bytes) {
-  accesses_ = params.bank_accesses();
-  serves_all_ = params.serves_all();
-}
+    : BankedSram(params.sram(), word_bytes) {}
 
 std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
                                 std::uint64_t words, std::uint64_t from) {
@@ -38,63 +33,6 @@ void BankedSram::serve(Client client, const hw::BankAccess& access, std::uint64_
   if (!watched()) return;
   show_use(client, access.bank, 1, at, at + 1);
   if (access.crosses) show_use(client, access.bank + std::size_t{1}, 1, at, at + 1);
-}
-
-std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,
-                                 std::uint64_t words, std::uint64_t from, std::uint64_t to) {
-  const auto use = [&](std::size_t bank, std::uint64_t share) {
-    if (share == 0) return;
-    if (!serves_all_) uses_[bank].push_back({from, std::max(to, from + 1), share});
-    if (watched()) show_use(client, bank, share, from, std::max(to, from + 1));
-    last_bank_ = bank;
-  };
-  // Rows follow each other: saves a division.
-  const std::uint64_t first = last_bank_ * bank_bytes_;
-  if (first <= begin && begin < end && end <= first + bank_bytes_) {
-    use(last_bank_, words);
-  } else {
-    hw::for_each_bank(bank_bytes_, begin, end, words, use);
-  }
-  return count(words * word_bytes_);
-}
-
-std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64_t to) const {
-  std::uint64_t words = 0;
-  for (const Use& use : uses_[bank]) {
-    const std::uint64_t begin = std::max(from, use.from);
-    const std::uint64_t end = std::min(to, use.to);
-    if (begin < end) words += use.words * (end - begin) / (use.to - use.from);
-  }
-  return words;
-}
-
-std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::uint64_t from,
-                                   std::uint64_t to, Yield yield) const {
-  if (serves_all_) return 0;
-  return worst_bank(demands, from, to, yield).cycles;
-}
-
-BankedSram::Shortage BankedSram::worst_bank(std::initializer_list<Demand> demands,
-                                            std::uint64_t from, std::uint64_t to,
-                                            Yield yield) const {
-  std::vector<std::uint64_t> wanted(params_.banks, 0);
-  for (const Demand& demand : demands) {
-    hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
-                      [&](std::size_t bank, std::uint64_t share) {
-                        // The pitch of the last row may lead out of the memory.
-                        if (bank < wanted.size()) wanted[bank] += share;
-                      });
-  }
-  const std::uint64_t capacity = (to - from) * accesses_;
-  Shortage worst;
-  for (std::size_t bank = 0; bank < wanted.size(); ++bank) {
-    if (wanted[bank] == 0) continue;
-    if (yield == Yield::kToRecorded) wanted[bank] += used(bank, from, to);
-    if (wanted[bank] <= capacity) continue;
-    const std::uint64_t cycles = ceil_div(wanted[bank] - capacity, accesses_);
-    if (cycles > worst.cycles) worst = {cycles, bank};
-  }
-  return worst;
 }
 
 void BankedSram::watch(SignalRecorder& recorder, const std::string& path, const Clock& clock) {
@@ -136,22 +74,6 @@ void BankedSram::show_wait(std::size_t bank, std::uint64_t from, std::uint64_t t
   if (!watched() || from >= to) return;
   recorder_->hold(signals_[bank].state, clock_->edge_ps(from), clock_->edge_ps(to),
                   wave_state("bank_conflict"));
-}
-
-void BankedSram::show_conflict(std::initializer_list<Demand> demands, std::uint64_t from,
-                               std::uint64_t to, std::uint64_t lost, Yield yield) {
-  if (!watched() || lost == 0) return;
-  const Shortage worst = worst_bank(demands, from, to, yield);
-  if (worst.cycles == 0) return;
-  recorder_->hold(signals_[worst.bank].state, clock_->edge_ps(to), clock_->edge_ps(to + lost),
-                  wave_state("bank_conflict"));
-}
-
-void BankedSram::prune_before(std::uint64_t cycle) {
-  service_.prune_before(cycle);
-  for (auto& bank : uses_) {
-    while (!bank.empty() && bank.front().to <= cycle) bank.pop_front();
-  }
 }
 
 }  // namespace systole::tlm_model

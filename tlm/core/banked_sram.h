@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -16,9 +15,8 @@ namespace systole::tlm_model {
 /// An on-chip memory: storage, and how many port cycles its clients ask of each bank.
 ///
 /// A bank is a contiguous piece of the address range. At the scratchpad it serves `ports` words a
-/// cycle, and each access has its cycle: service(). At the accumulator each memory of a bank does,
-/// and clients record what they use and when; whoever has the lower priority asks, at the end of an
-/// interval, how many cycles the bank was short of, and waits that long.
+/// cycle, and each access has its cycle: service(). Who uses the accumulator in a cycle, and who
+/// waits, hw::SumTraffic says; its accesses are counted here.
 class BankedSram {
  public:
   /// `word_bytes`: what one port moves in a cycle.
@@ -51,60 +49,37 @@ class BankedSram {
   /// What was served, for the client that comes after all others.
   [[nodiscard]] const hw::BankService& service() const noexcept { return service_; }
 
-  /// `words` port accesses of a client, spread over the addresses [begin, end) and the cycles
-  /// [from, to). The result is how many bytes that moves.
-  std::uint64_t record(Client client, std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                       std::uint64_t from, std::uint64_t to);
   /// `words` port accesses, spread over the addresses [begin, end).
   struct Demand {
     std::uint64_t begin, end, words;
   };
-  /// Whose accesses a client has to make room for.
-  enum class Yield { kNever, kToRecorded };
-  /// What a client with these demands during the cycles [from, to) has to wait beyond `to`: the
-  /// largest shortage of any bank, given what the others recorded.
-  [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
-                                       std::uint64_t to, Yield yield = Yield::kToRecorded) const;
   /// Whether a waveform shows the banks.
   [[nodiscard]] bool watched() const noexcept {
     return recorder_ != nullptr && recorder_->records();
   }
   /// Adds signals of each bank below the path: its state, who uses its ports, words so far.
   void watch(SignalRecorder& recorder, const std::string& path, const Clock& clock);
-  /// Shows accesses that are counted and not recorded. Nothing unless watched.
+  /// Shows accesses of the cycles [from, to) that have no cycle of their own. Nothing unless
+  /// watched.
   void show(Client client, std::initializer_list<Demand> demands, std::uint64_t from,
             std::uint64_t to);
   /// Shows that a bank was waited for in [from, to). Nothing unless watched.
   void show_wait(std::size_t bank, std::uint64_t from, std::uint64_t to);
-  /// Shows that a client with these demands during the cycles [from, to) waited `lost` cycles after
-  /// them, at the bank whose shortage is the largest. Nothing unless watched.
-  void show_conflict(std::initializer_list<Demand> demands, std::uint64_t from, std::uint64_t to,
-                     std::uint64_t lost, Yield yield = Yield::kToRecorded);
-  /// Drops records that ended before `cycle`: no caller will ask about them any more.
-  void prune_before(std::uint64_t cycle);
+  /// Nobody will ask what was served before `cycle` any more.
+  void prune_before(std::uint64_t cycle) { service_.prune_before(cycle); }
 
-  /// Counts bytes of accesses that are not recorded, because no access has to keep clear of them.
+  /// Counts bytes of accesses.
   std::uint64_t count(std::uint64_t bytes) noexcept {
     bytes_moved_ += bytes;
     return bytes;
   }
-  /// Bytes read and written so far, all banks; a recorded word counts whole.
+  /// Bytes read and written so far, all banks.
   [[nodiscard]] std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
 
  private:
-  struct Use {
-    std::uint64_t from, to, words;
-  };
   struct BankSignals {
     SignalRecorder::Signal state, clients, words;
   };
-  /// What a client lacks at the end of an interval, and at which bank.
-  struct Shortage {
-    std::uint64_t cycles = 0;
-    std::size_t bank = 0;
-  };
-  [[nodiscard]] Shortage worst_bank(std::initializer_list<Demand> demands, std::uint64_t from,
-                                    std::uint64_t to, Yield yield) const;
   void show_use(Client client, std::size_t bank, std::uint64_t words, std::uint64_t from,
                 std::uint64_t to);
   /// Shows what banks serve a client.
@@ -114,17 +89,12 @@ class BankedSram {
       if (watched()) show_use(client, bank, words, from, to);
     };
   }
-  [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
 
   hw::Machine::Sram params_;
-  std::uint64_t accesses_;   ///< of a bank in a cycle
-  bool serves_all_ = false;  ///< nobody waits for others' accesses
   std::uint32_t word_bytes_;
   std::uint64_t bank_bytes_;
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
   hw::BankService service_;
-  std::size_t last_bank_ = 0;  ///< of the last record
   std::uint64_t bytes_moved_ = 0;
   SignalRecorder* recorder_ = nullptr;  ///< of the signals, by bank
   std::vector<BankSignals> signals_;

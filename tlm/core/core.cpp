@@ -10,7 +10,7 @@ namespace systole::tlm_model {
 
 Engines make_models(const hw::Machine& machine) {
   return {std::make_unique<hw::ArrayModel>(machine.array),
-          std::make_unique<hw::PostopModel>(machine.postop.lanes), nullptr,
+          std::make_unique<hw::PostopModel>(machine.result_lanes()), nullptr,
           std::make_unique<hw::AttentionModel>(), std::make_unique<hw::MixModel>()};
 }
 

@@ -99,7 +99,8 @@ std::uint64_t LoadUnit::execute_stages(const hw::cmd::Load& load, bool to_accumu
   const auto write = [&](std::uint64_t at, std::uint64_t bytes, std::uint64_t words,
                          std::uint64_t end) {
     if (to_accumulator) {
-      events().accumulator_bytes += sums.record(kClient, at, at + bytes, words, end - words, end);
+      sums.show(kClient, {{at, at + bytes, words}}, end - words, end);
+      events().accumulator_bytes += sums.count(words * sums.word_bytes());
       return;
     }
     const hw::BankAccess banks = hw::bank_access(at, bytes, scratchpad.bank_bytes());

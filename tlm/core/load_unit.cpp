@@ -38,19 +38,25 @@ DmaPort::Places::Placed LoadUnit::placed(hw::SumTraffic::Request request) {
   return {placed.cycle, placed.is_final};
 }
 
+void LoadUnit::look_again(const DmaPort::Places::Placed& at) {
+  const std::uint64_t next = hw::SumTraffic::known_at(at.cycle - 1, cycle());
+  place_.notify(processor().clock().edge(next) - sc_core::sc_time_stamp());
+}
+
+// In any order: one that was asked for later may not have to wait.
 void LoadUnit::complete_due() {
-  for (; !placing_.empty(); placing_.pop_front()) {
-    const Placing& first = placing_.front();
-    const DmaPort::Places::Placed at = placed(first.last);
+  for (auto load = placing_.begin(); load != placing_.end();) {
+    const DmaPort::Places::Placed at = placed(load->last);
     if (!at.is_final) {
-      const std::uint64_t next = hw::SumTraffic::known_at(at.cycle - 1, cycle());
-      place_.notify(processor().clock().edge(next) - sc_core::sc_time_stamp());
-      return;
+      look_again(at);
+      ++load;
+      continue;
     }
-    processor().complete_at(*first.entry, first.started, first.released, at.cycle);
+    processor().complete_at(*load->entry, load->started, load->released, at.cycle);
     all_complete_ = std::max(all_complete_, at.cycle);
+    load = placing_.erase(load);
   }
-  placed_.notify();
+  if (placing_.empty()) placed_.notify();
 }
 
 void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from) {
@@ -260,11 +266,11 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
     const std::uint64_t end = at + (at_once - 1) * pitch + local_bytes;
     const std::uint64_t from = there - std::min(there, accesses);
     if (to_accumulator) {
-      moved += sram.record(BankedSram::Client::kLoad, at, end, accesses, from, there);
+      sram.show(BankedSram::Client::kLoad, {{at, end, accesses}}, from, there);
     } else {
       (void)sram.serve(BankedSram::Client::kLoad, at, end, accesses, from);
-      moved += sram.count(accesses * sram.word_bytes());
     }
+    moved += sram.count(accesses * sram.word_bytes());
   };
   const bool is_placed = memory_.sums.serves() && hw::is_placed_by_beat(load, to_accumulator);
   hw::SumTraffic::Request last = 0;  // of those to place: that which arrives last
@@ -343,7 +349,7 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
       done = std::max(done, at.cycle);
     } else {
       placing_.push_back({&entry, started, cycle(), last});
-      if (placing_.size() == 1) complete_due();
+      look_again(at);
       return std::nullopt;
     }
   }

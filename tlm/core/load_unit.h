@@ -63,6 +63,8 @@ class LoadUnit final : public ExecutionUnit {
   DmaPort::Places::Placed placed(hw::SumTraffic::Request request);
   /// Loads whose sums are there complete.
   void complete_due();
+  /// When more is known of one whose sums are not known to be there.
+  void look_again(const DmaPort::Places::Placed& at);
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override { return dma->stats().bytes; }
   /// Posts what a load does to values; false: its requests have to bring them.

@@ -30,7 +30,7 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       write_dma(make_dma("write_dma", machine, DmaUse::kStore)),
       read_dma(make_dma("read_dma", machine, DmaUse::kOperands)),
       functional_(functional),
-      lanes_(machine.postop.lanes),
+      lanes_(machine.result_lanes()),
       beat_bytes_(machine.bus.width_bytes),
       piece_bytes_{hw::result_piece_bytes(machine, false), hw::result_piece_bytes(machine, true)},
       memory_(memory),
@@ -412,24 +412,15 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const std::uint64_t last_out = is_made ? flow.rows.free() : flow.row_done;
   wait_cycles(last_out - std::min(last_out, cycle()));
 
-  // The array has priority at the accumulator: whatever it took from our banks comes on top.
   const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
   const std::uint64_t reads = flow.cycles.reads;
   const std::uint64_t words =
       hw::chain_accumulator_words(reads, result.n, lanes_, memory_.accumulator.word_bytes());
-  const BankedSram::Demand demand{span.begin, span.end, words};
-  memory_.accumulator.show(BankedSram::Client::kStore, {demand}, flow.started, cycle());
-  // What it waits for can meet further sums.
-  std::uint64_t conflict = 0;
-  while (const std::uint64_t more = memory_.accumulator.shortage({demand}, flow.started, cycle())) {
-    memory_.accumulator.show_conflict({demand}, flow.started, cycle(), more);
-    conflict += more;
-    wait_cycles(more);
-  }
+  memory_.accumulator.show(BankedSram::Client::kStore, {{span.begin, span.end, words}},
+                           flow.started, cycle());
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
-  memory_.accumulator.prune_before(flow.started);
-  set_up_.end(last_out + conflict);
-  const std::uint64_t side_there = last_out + conflict + flow.cycles.side;
+  set_up_.end(last_out);
+  const std::uint64_t side_there = last_out + flow.cycles.side;
   const std::uint64_t side = side_there - std::min(side_there, cycle());
   wait_cycles(side);
   running_ = nullptr;
@@ -443,17 +434,16 @@ std::optional<std::uint64_t> StoreUnit::execute(Entry& entry) {
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   if (recorder() != nullptr) {
     keep_step(last_out, kEncoder);
-    keep_step(cycle() - side - conflict, kMemory);
-    keep_step(cycle() - side, kBankConflict);
+    keep_step(cycle() - side, kMemory);
     keep_step(cycle(), kFill);
     account_steps(flow);
     show_units(flow, chain, entry);
   } else {
     account_stall(flow.fill + side, kFill);
     account_busy(flow.busy);
-    account_stall(conflict + flow.refused, kBankConflict);
+    account_stall(flow.refused, kBankConflict);
     account_stall(encoder, kEncoder);
-    account_stall(elapsed - pipeline - side - conflict - flow.refused - encoder, kMemory);
+    account_stall(elapsed - pipeline - side - flow.refused - encoder, kMemory);
   }
   const std::uint64_t operations = std::uint64_t{result.m} * result.n * chain.stages.size();
   operations_ += operations;

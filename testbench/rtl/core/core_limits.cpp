@@ -188,7 +188,7 @@ hw::Machine core_machine(const CoreSize& size) {
   machine.accumulator.kib = static_cast<std::uint32_t>(size.sums() * sizeof(std::int32_t) / 1024);
   machine.accumulator.banks = size.sum_banks;
   machine.accumulator.ports = 2;
-  machine.accumulator.memories = hw::SumMemories::kPerBank;
+  machine.accumulator.memories = hw::SumMemories::kInGates;
   machine.postop.row_statistics = size.statistics;
   machine.preop.lanes = size.preop == 0 ? 0 : size.lanes;
   machine.dma.request_bytes = size.request_bytes;

@@ -155,15 +155,17 @@ class CorePasses {
     const auto serves = [&](std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes) {
       return banks.serves(cycle, access(address, bytes));
     };
-    return hw::store_times(
-        test_.program.chains, commands, params,
-        {[&](std::uint64_t cycle, std::uint64_t address, bool ahead) {
-           if (!ahead) return serves(cycle, address, size_.lanes);
-           const hw::BankAccess read = access(address, size_.lanes);
-           return banks.is_free(cycle, read) && last.array.is_free(cycle, read);
-         },
-         serves, [&ports](std::uint64_t cycle, std::uint64_t at) { return ports.none(cycle, at); },
-         memory.stores, memory.operands});
+    return hw::store_times(test_.program.chains, commands, params,
+                           {[&](std::uint64_t cycle, std::uint64_t address, bool ahead) {
+                              if (!ahead) return serves(cycle, address, size_.lanes);
+                              const hw::BankAccess read = access(address, size_.lanes);
+                              return banks.is_free(cycle, read) && last.array.is_free(cycle, read);
+                            },
+                            serves,
+                            [&](std::uint64_t cycle, std::uint64_t at) {
+                              return ports.none(cycle, sum_memories().vector(at));
+                            },
+                            memory.stores, memory.operands});
   }
 
   [[nodiscard]] hw::FoldSchedule folds(const CorePass& last, hw::BankService& banks,

@@ -38,9 +38,10 @@ std::vector<LoadedSums> beats_of(const std::vector<ReadRequest>& loads, std::uin
   return beats;
 }
 
-/// A read of a vector in a cycle, and whether it can be.
+/// A read in a cycle, and whether it can be.
 struct SumRead {
-  std::uint64_t cycle = 0, at = 0;
+  std::uint64_t cycle = 0;
+  SumRange sums;
   bool can = false;
 };
 
@@ -50,7 +51,8 @@ class SumTrafficTest : public ::testing::Test {
 
   void make(std::mt19937_64& random) {
     test_ = random_case(random, kMatmuls);
-    test_.machine.accumulator = {16, 2, 2, Protection::kNone, 4};
+    const std::uint32_t memories = 1U << random() % 3;
+    test_.machine.accumulator = {16, 2, 2, Protection::kNone, memories};
     ready_ = random_starts(random, kMatmuls);
     loads_ = random_loads(random, beat());
     traffic_.emplace(test_.machine);
@@ -61,7 +63,8 @@ class SumTrafficTest : public ::testing::Test {
   [[nodiscard]] std::uint64_t beat() const { return test_.machine.array.cols; }
   [[nodiscard]] SumMemories memories() const {
     const std::uint64_t cols = test_.machine.array.cols;
-    return {cols, 2, 16 * 1024 / 4 / 2 / cols};
+    const Machine::Accumulator& sums = test_.machine.accumulator;
+    return {cols, 2, 16 * 1024 / 4 / 2 / cols, sums.memories};
   }
 
   /// All loads are known at the first look, and then reads of the cycles that are.
@@ -75,13 +78,15 @@ class SumTrafficTest : public ::testing::Test {
     for (; seen_ < traffic_->known_before(); ++seen_) {
       for (int i = 0; i < 2; ++i) {
         const std::uint64_t at = random_() % 3000;
-        const std::optional<bool> can = traffic_->can_read(seen_, at);
+        const std::uint64_t rows = 1 + random_() % test_.machine.accumulator.memories;
+        const SumRange sums{at, at + rows * test_.machine.array.cols - 1};
+        const std::optional<bool> can = traffic_->can_read(seen_, sums.first, sums.last);
         ASSERT_TRUE(can);
-        if (seen_ < free_until_ && at / 2048 == 0) EXPECT_TRUE(*can) << "it said so";
-        reads_.push_back({seen_, at, *can});
+        if (seen_ < free_until_ && sums.last / 2048 == 0) EXPECT_TRUE(*can) << "it said so";
+        reads_.push_back({seen_, sums, *can});
       }
     }
-    EXPECT_FALSE(traffic_->can_read(seen_, 0));
+    if (test_.machine.accumulator.ports == 2) EXPECT_FALSE(traffic_->can_read(seen_, 0, 0));
     traffic_->keep_from(seen_);
     traffic_->know(stream, banks, now);
     free_until_ = traffic_->free(seen_, 0, 2047).until;
@@ -125,7 +130,7 @@ TEST_F(SumTrafficTest, IsThatOfTheGates) {
     }
     const SumPorts ports(memories(), schedule.sums, loads.writes());
     for (const SumRead& read : reads_) {
-      ASSERT_EQ(read.can, !ports.none(read.cycle, read.at)) << i << " cycle " << read.cycle;
+      ASSERT_EQ(read.can, !ports.none(read.cycle, read.sums)) << i << " cycle " << read.cycle;
       waits += read.can ? 0 : 1;
     }
   }
@@ -133,18 +138,39 @@ TEST_F(SumTrafficTest, IsThatOfTheGates) {
   EXPECT_GT(waits, 10'000U);
 }
 
-TEST_F(SumTrafficTest, ServesTheAccumulatorOfTheGatesAlone) {
+// With three ports they have one of their own.
+TEST_F(SumTrafficTest, ReadersWaitWhereTheArrayLeavesThemTooFewPorts) {
+  std::mt19937_64 random(17);
+  const auto waits = [&](std::uint32_t ports) {
+    std::size_t waits = 0;
+    for (int i = 0; i < 60; ++i) {
+      make(random);
+      test_.machine.accumulator.ports = ports;
+      test_.machine.accumulator.memories = 1;
+      traffic_.emplace(test_.machine);
+      free_until_ = 0;
+      ModelArray model(test_, ready_,
+                       [&](std::uint64_t now, OperandStream& stream, const BankService& banks) {
+                         look(now, stream, banks);
+                       });
+      (void)model.run();
+      for (const SumRead& read : reads_) waits += read.can ? 0 : 1;
+    }
+    return waits;
+  };
+  EXPECT_GT(waits(2), 0U);
+  EXPECT_EQ(waits(3), 0U);
+}
+
+TEST_F(SumTrafficTest, ServesAllButPortsForEverybodyAndStationarySums) {
   Machine machine;
-  machine.accumulator.memories = 4;
-  machine.accumulator.ports = 2;
   EXPECT_TRUE(SumTraffic(machine).serves());
-  machine.array.dataflow = Dataflow::kOutputStationary;
-  EXPECT_FALSE(SumTraffic(machine).serves());
-  machine.array.dataflow = Dataflow::kWeightStationary;
-  machine.accumulator.ports = 1;
+  machine.accumulator.ports = 3;
+  EXPECT_TRUE(SumTraffic(machine).serves());
+  machine.accumulator.ports = 4;
   EXPECT_FALSE(SumTraffic(machine).serves());
   machine.accumulator.ports = 2;
-  machine.accumulator.memories = 2;
+  machine.array.dataflow = Dataflow::kOutputStationary;
   EXPECT_FALSE(SumTraffic(machine).serves());
 }
 

@@ -46,7 +46,8 @@ class LateSums final : public SumReads {
     if (announced <= of_.sums_from) return {announced, false};
     return {std::max(of_.sums_from, from), true};
   }
-  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at) const override {
+  [[nodiscard]] std::optional<bool> can_read(std::uint64_t cycle, std::uint64_t at,
+                                             std::uint64_t /*last*/) const override {
     if (cycle >= known_) return std::nullopt;
     return !of_.sums_taken(cycle, at);
   }

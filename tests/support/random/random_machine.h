@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -25,6 +26,16 @@ inline std::uint32_t power_of_two(Random& random, std::uint32_t lowest_log,
   return std::uint32_t{1} << between(random, lowest_log, highest_log);
 }
 
+/// As many memories of a bank as its rows can be spread over, of four at most.
+inline void spread_sums(hw::Machine& machine) {
+  hw::Machine::Accumulator& sums = machine.accumulator;
+  const std::uint64_t row_bytes = std::uint64_t{4} * machine.array.cols;
+  sums.memories = 1U << machine.core.load_queue % 3;
+  while (sums.memories > 1 && sums.bank_bytes() % (sums.memories * row_bytes) != 0) {
+    sums.memories /= 2;
+  }
+}
+
 /// What decides how a graph is cut into commands.
 inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.core.clock_mhz = between(random, 100, 2500);
@@ -40,7 +51,9 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
       random, {hw::ArrayOverlap::kNone, hw::ArrayOverlap::kPreload, hw::ArrayOverlap::kFull});
   machine.scratchpad = {between(random, 2, 64), power_of_two(random, 0, 4), between(random, 1, 4)};
   if (between(random, 0, 3) == 0) machine.scratchpad.kib = between(random, 65, 512);
-  machine.accumulator = {between(random, 1, 64), power_of_two(random, 0, 3), between(random, 1, 4)};
+  machine.accumulator = {between(random, 1, 64), power_of_two(random, 0, 3),
+                         std::max(between(random, 1, 4), 2U)};
+  spread_sums(machine);
   machine.core.call_cycles = between(random, 0, 2) * 100;
   machine.core.loop_cycles = between(random, 0, 2) * 10;
   machine.mapper.strategy = one_of<hw::MappingStrategy>(

@@ -15,9 +15,9 @@ inline std::uint64_t set_up_alone(const hw::Machine& machine, const hw::Chain& c
                                   std::uint64_t cols) {
   hw::StoreSetUp set_up;
   const hw::StoreSetUp::Command command = hw::set_up_command(
-      chain, cols, machine.postop.lanes, hw::scratchpad_word_bytes(machine), 0, 0, 0);
+      chain, cols, machine.result_lanes(), hw::scratchpad_word_bytes(machine), 0, 0, 0);
   const std::uint64_t first = set_up.begin(command, 1 + command.parameter_words);
-  const std::uint64_t lead = hw::chain_cycles(chain, 1, cols, machine.postop.lanes).lead;
+  const std::uint64_t lead = hw::chain_cycles(chain, 1, cols, machine.result_lanes()).lead;
   return std::max(first, lead) - lead;
 }
 

@@ -42,7 +42,10 @@ const std::vector<Knob>& knobs() {
   using M = hw::Machine;
   static const std::vector<Knob> all = {
       {"scratchpad ports", {4, 3, 2, 1}, [](M& m, double v) { m.scratchpad.ports = integer(v); }},
-      {"accumulator ports", {4, 3, 2, 1}, [](M& m, double v) { m.accumulator.ports = integer(v); }},
+      {"accumulator ports", {4, 3, 2}, [](M& m, double v) { m.accumulator.ports = integer(v); }},
+      {"accumulator memories",
+       {4, 2, 1},
+       [](M& m, double v) { m.accumulator.memories = integer(v); }},
       {"scratchpad banks",
        {16, 8, 4, 2, 1},
        [](M& m, double v) { m.scratchpad.banks = integer(v); }},

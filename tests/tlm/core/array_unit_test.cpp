@@ -216,18 +216,6 @@ INSTANTIATE_TEST_SUITE_P(Dataflows, OperandRangeTest,
                          ::testing::Values(hw::Dataflow::kWeightStationary,
                                            hw::Dataflow::kOutputStationary));
 
-TEST_F(ArrayUnitTest, AccumulatingNeedsAReadAndAWritePort) {
-  hw::Machine machine = roomy();
-  machine.accumulator.ports = 1;
-  EXPECT_EQ(steady_interval(machine, 0, kBank, true), 32U);
-}
-
-TEST_F(ArrayUnitTest, PlainResultsNeedAWritePortAlone) {
-  hw::Machine machine = roomy();
-  machine.accumulator.ports = 1;
-  EXPECT_EQ(steady_interval(machine, 0, kBank, false), 16U);
-}
-
 TEST_F(ArrayUnitTest, AShortTileWaitsForTheNextWeights) {
   CoreRig rig(roomy());
   rig.run([&] {

@@ -260,7 +260,6 @@ INSTANTIATE_TEST_SUITE_P(Places, WriteQueueTest, ::testing::Values(1U, 2U, 7U, 6
 TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   hw::Machine machine = even_machine(20);
   machine.scratchpad.ports = 4;
-  machine.accumulator.ports = 1;
   const std::uint32_t half = machine.accumulator.kib * 1024 / 4 / 2;
   const auto conflict = [&](std::uint32_t c, std::uint32_t c_rows = 1) {
     hw::cmd::Matmul matmul =
@@ -285,46 +284,26 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   machine.accumulator.memories = 4;
   EXPECT_EQ(conflict(half + 2048), 0U);
   // Those of one memory are, if the array has both of its ports in a cycle.
-  machine.accumulator.ports = 2;
-  std::uint64_t in_the_way = 0;
-  for (std::uint32_t rows = 2; rows < 9; ++rows) in_the_way += conflict(half + 2048, rows);
-  EXPECT_GT(in_the_way, 0U);
+  const auto in_the_way = [&] {
+    std::uint64_t cycles = 0;
+    for (std::uint32_t rows = 2; rows < 9; ++rows) cycles += conflict(half + 2048, rows);
+    return cycles;
+  };
+  EXPECT_GT(in_the_way(), 0U);
+  machine.accumulator.ports = 3;
+  EXPECT_EQ(in_the_way(), 0U) << "a port of its own";
 }
 
-class AccumulatorWordsTest : public StoreUnitTest,
-                             public ::testing::WithParamInterface<std::uint32_t> {};
-
-TEST_P(AccumulatorWordsTest, AreOneAtLeastForEveryVectorAndAllOfTheRow) {
-  constexpr std::uint32_t kRows = 24, kRowCols = 40;
-  hw::Machine machine = even_machine(20);
-  machine.array.dataflow = hw::Dataflow::kOutputStationary;
-  machine.scratchpad.ports = 4;
-  machine.accumulator = {2048, 2, 1};
-  machine.postop.lanes = GetParam();
-  CoreRig rig(machine, false);
-  // With 16 products to a sum, the array writes a word in every cycle: the port has none left.
-  rig.run([&] {
-    rig.execute({matmul_command({1024, 16, 16}, 0, 2 * kElsewhere, 0),
-                 move_command(32768, kElsewhere, kRows, kRowCols)},
-                {kPlain});
-  });
-  std::uint64_t words = 0;  // of 16 sums each, from the first on
-  for (std::uint32_t row = 0; row < kRows; ++row) {
-    std::uint64_t vectors = 0, whole = 0;
-    for (std::uint32_t col = 0; col < kRowCols; col += GetParam()) ++vectors;
-    for (std::uint32_t col = 0; col < kRowCols; col += 16) ++whole;
-    words += std::max(vectors, whole);
-  }
-  ASSERT_LT(rig[1].started, rig[0].released) << "beside the matmul";
-  EXPECT_EQ(rig[1].released, rig[0].released + words) << "when the array has left";
-  EXPECT_EQ(rig[1].released - rig[1].started,
-            hw::chain_cycles(kPlain, kRows, kRowCols, GetParam()).total(kRows) +
-                kRows * hw::piece_cycles(kPlain, kRowCols, GetParam(), 16) +
-                hw::kAccumulatorReadCycles + test::set_up_alone(machine, kPlain, kRowCols) +
-                report_of(rig).at("stalled.bank_conflict"));
+TEST_F(StoreUnitTest, ReadsAWordAtLeastForEveryVectorAndAllOfTheRow) {
+  constexpr std::uint64_t kRows = 24, kRowCols = 40, kWordSums = 16;
+  const auto words = [](std::uint32_t lanes) {
+    const std::uint64_t vectors = (kRowCols + lanes - 1) / lanes;
+    return hw::chain_accumulator_words(kRows * vectors, kRowCols, lanes, 4 * kWordSums);
+  };
+  EXPECT_EQ(words(4), kRows * 10) << "vectors";
+  EXPECT_EQ(words(16), kRows * 3);
+  EXPECT_EQ(words(64), kRows * 3) << "words of a row";
 }
-
-INSTANTIATE_TEST_SUITE_P(Lanes, AccumulatorWordsTest, ::testing::Values(4U, 16U, 64U));
 
 TEST_F(StoreUnitTest, AddsEachRowOfTheOperandToItsOwnRow) {
   constexpr std::uint32_t kRows = 40;
