@@ -2,13 +2,16 @@
 // use once, a request has the beats that it says, each byte of a command is written once, to its address
 // and with its value, and a command is complete once, with the last response.
 //
-// A byte of a command is followed, whichever it is. Bounded: the first `depth` cycles after reset.
+// A byte of a command is followed, whichever it is. Words and requests are followed from the packer, which
+// makes them of bytes, through the queue to the pins: each request that it has made is the one that the
+// cutter comes to.
 
 module write_dma_rules #(
   parameter  int unsigned DataBytes    = 2,
   parameter  int unsigned RequestBytes = 4,
   parameter  int unsigned Outstanding  = 2,
   parameter  int unsigned Commands     = 2,
+  parameter  int unsigned QueueWords   = 2,
   parameter  int unsigned AddrWidth    = 4,
   parameter  int unsigned CountWidth   = 3,
   localparam int unsigned DataWidth    = 8 * DataBytes,
@@ -60,7 +63,7 @@ module write_dma_rules #(
 
   systole_write_dma #(
     .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
-    .Commands(Commands), .AddrWidth(AddrWidth), .CountWidth(CountWidth)
+    .Commands(Commands), .QueueWords(QueueWords), .AddrWidth(AddrWidth), .CountWidth(CountWidth)
   ) u_dut (
     .clk_i, .rst_ni, .in_order_i(in_order), .start_valid_i, .start_ready_o(start_ready), .tag_i,
     .address_i, .pitch_i, .rows_i, .bytes_i, .completed_o(completed), .completed_tag_o(completed_tag),
@@ -255,6 +258,308 @@ module write_dma_rules #(
       assert (!completed || (busy_q[completed_tag] && completed_tag == tag_of_q[b_id_i]));
       assert (!(completed && followed_q && !its_end_q && completed_tag == its_tag_q) || written_q);
       cover (completed && written_q);
+    end
+  end
+
+  // ---------------------------------------------------------------- where a byte of the command goes
+  localparam int unsigned RequestBits = LengthBits - 1;
+  localparam int unsigned QueueBits   = $clog2(QueueWords);
+  localparam int unsigned EntryBits   = DataWidth + DataBytes + 1;
+  localparam int unsigned FlightBits  = $clog2(Outstanding + 1);
+
+  typedef struct packed {
+    logic [CountWidth-1:0] row, column;
+  } place_t;
+
+  logic [AddrWidth-1:0]  address_q;
+  logic [CountWidth-1:0] pitch_q;
+  always_ff @(posedge clk_i) begin
+    if (start) begin
+      address_q <= address_i;
+      pitch_q   <= pitch_i;
+    end
+  end
+
+  function automatic logic [AddrWidth-1:0] address_of(input place_t place);
+    address_of = address_q + AddrWidth'(place.row) * AddrWidth'(pitch_q) + AddrWidth'(place.column);
+  endfunction
+
+  // Bytes of the request that begins there.
+  function automatic logic [LengthBits-1:0] length_of(input place_t place);
+    logic [AddrWidth-1:0] address;
+    address   = address_of(place);
+    length_of = LengthBits'(RequestBytes) - LengthBits'(address[RequestBits-1:0]);
+    if (32'(bytes_q) - 32'(place.column) < 32'(length_of)) length_of = LengthBits'(bytes_q - place.column);
+  endfunction
+
+  function automatic place_t after(input place_t place);
+    logic [CountWidth:0] end_of;
+    end_of = (CountWidth+1)'(place.column) + (CountWidth+1)'(length_of(place));
+    if (end_of == (CountWidth+1)'(bytes_q)) after = place_t'{place.row + CountWidth'(1), '0};
+    else after = place_t'{place.row, end_of[CountWidth-1:0]};
+  endfunction
+
+  // Of a request: its last beat, the lanes of a beat that it has bytes in, and whether a byte is in one.
+  function automatic logic [LengthBits-1:0] last_beat_of(input logic [AddrWidth-1:0] address,
+                                                         input logic [LengthBits-1:0] length);
+    last_beat_of = LengthBits'((32'(address[LaneBits-1:0]) + 32'(length) - 1) / DataBytes);
+  endfunction
+  function automatic logic [DataBytes-1:0] lanes_of(input logic [AddrWidth-1:0] address,
+                                                    input logic [LengthBits-1:0] length,
+                                                    input logic [LengthBits-1:0] beat);
+    for (int unsigned l = 0; l < DataBytes; l++) begin
+      lanes_of[l] = (beat != '0 || l >= 32'(address[LaneBits-1:0])) &&
+                    32'(beat) * DataBytes + l < 32'(address[LaneBits-1:0]) + 32'(length);
+    end
+  endfunction
+  function automatic logic holds(input logic [AddrWidth-1:0] address, input logic [LengthBits-1:0] beat,
+                                 input logic [AddrWidth-1:0] of_byte);
+    holds = (32'(address[LaneBits-1:0]) + 32'(AddrWidth'(of_byte - address))) / DataBytes == 32'(beat);
+  endfunction
+  function automatic logic has_its(input place_t place);
+    has_its = its_command_q && place.row == its_row && place.column <= its_column &&
+              32'(its_column) < 32'(place.column) + 32'(length_of(place));
+  endfunction
+
+  // ---------------------------------------------------------------- words, as they come into the queue
+  typedef struct packed {
+    logic [AddrWidth-1:0]  address;            // of its request
+    logic [LengthBits-1:0] length, beat;
+    place_t                place;
+    logic                  its;
+  } word_t;
+
+  word_t                 words_q [QueueWords];
+  place_t                packing_q;            // of the request whose words come
+  logic [LengthBits-1:0] packed_q;             // its words that have
+  logic                  its_held_q;           // the byte that is followed has come, and is not in the queue
+  logic                  its_comes, its_spills, its_pushed;
+
+  assign its_comes  = push && its_command_q && row_q == its_row && column_q <= its_column &&
+                      (CountWidth+1)'(its_column) < next;
+  assign its_spills = 32'(u_dut.held_lanes_q) + 32'(its_column) - 32'(column_q) >= DataBytes;
+  assign its_pushed = u_dut.push && (its_held_q || (its_comes && !its_spills));
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      its_held_q <= 1'b0;
+    end else begin
+      its_held_q <= (its_held_q || its_comes) && !its_pushed;
+      if (start) begin
+        packing_q <= '0;
+        packed_q  <= '0;
+      end else if (u_dut.push) begin
+        words_q[u_dut.tail_q] <= '{address_of(packing_q), length_of(packing_q), packed_q, packing_q, its_pushed};
+        packing_q <= u_dut.last_word ? after(packing_q) : packing_q;
+        packed_q  <= u_dut.last_word ? '0 : packed_q + LengthBits'(1);
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- invariants: requests
+  place_t cut_place_q;
+  assign cut_place_q = place_t'{cut_row_q, cut_column_q};
+
+  logic [Outstanding-1:0] leaving;             // requests with data to come
+  always_comb begin
+    leaving = '0;
+    if (count_q != 2'd0) leaving = leaving | (Outstanding'(1) << first_q.id);
+    if (count_q == 2'd2) leaving = leaving | (Outstanding'(1) << second_q.id);
+  end
+
+  always_comb begin
+    if (rst_ni) begin
+      assert (count_q <= 2'd2);
+      assert (u_dut.left_q == (QueueBits+1)'(count_q));
+      assert (count_q != 2'd2 || first_q.id != second_q.id);
+      assert (leaving == (open_q & ~written_all_q));
+      assert ((written_all_q & ~open_q) == '0);
+      assert (u_dut.unused_slots == open_q);
+      assert (!(u_dut.u_slots.held_q && !in_order) || !open_q[u_dut.u_slots.held_slot_q]);
+      assert (32'(u_dut.u_slots.oldest_q) < Outstanding);
+      assert (!aw_waited_q || (!start_ready && u_dut.complete_q != '0 && u_dut.u_slots.held_q &&
+                               u_dut.u_slots.held_slot_q == aw_id && aw_q == {aw_id, aw_addr, aw_len} &&
+                               !open_q[aw_id]));
+      assert (!w_waited_q || (u_dut.left_q != '0 && w_q == {w_data, w_strb, w_last}));
+      // the cutter
+      if (!start_ready) begin
+        assert (u_dut.u_cutter.bytes_q == bytes_q && u_dut.u_cutter.pitch_q == pitch_q && cut_bytes_q == bytes_q);
+        assert (rows_q != '0 && bytes_q != '0 && cut_row_q < rows_q && cut_column_q < bytes_q);
+        assert (u_dut.u_cutter.rows_q == rows_q - cut_row_q);
+        assert (u_dut.u_cutter.left_q == bytes_q - cut_column_q);
+        assert (u_dut.u_cutter.row_address_q == address_of(place_t'{cut_row_q, CountWidth'(0)}));
+        assert (u_dut.u_cutter.address_q == address_of(cut_place_q));
+        assert (u_dut.tag_q == tag_q);
+        assert (pushing_q == (row_q != rows_q) && row_q <= rows_q && (pushing_q || column_q == '0));
+      end else begin
+        assert (!pushing_q && !u_dut.flush_q && u_dut.complete_q == '0);
+      end
+    end
+  end
+  for (genvar t = 0; t < Commands; t++) begin : gen_tag
+    logic [FlightBits-1:0] count;
+    always_comb begin
+      count = '0;
+      for (int unsigned i = 0; i < Outstanding; i++) begin
+        if (open_q[i] && tag_of_q[i] == TagBits'(t)) count = count + FlightBits'(1);
+      end
+      if (rst_ni) begin
+        assert (u_dut.flight_q[t] == count);
+        assert (busy_q[t] == (count != '0 || (!start_ready && tag_q == TagBits'(t))));
+      end
+    end
+  end
+  for (genvar i = 0; i < Outstanding; i++) begin : gen_open
+    always_comb if (rst_ni && open_q[i]) assert (u_dut.slot_tag_q[i] == tag_of_q[i]);
+  end
+
+  // ---------------------------------------------------------------- invariants: words in the queue
+  logic [QueueBits:0] number [QueueWords+1];  // of the request that a word is of, from the head on
+  place_t                   places [QueueWords+2];  // of requests to issue
+  logic [QueueBits-1:0] at [QueueWords];
+  logic [QueueWords-1:0]    is_last;
+
+  always_comb begin
+    places[0] = cut_place_q;
+    for (int unsigned i = 0; i <= QueueWords; i++) places[i+1] = after(places[i]);
+    number[0] = '0;
+    for (int unsigned i = 0; i < QueueWords; i++) begin
+      at[i]       = QueueBits'((32'(u_dut.head_q) + i) % QueueWords);
+      is_last[i]  = u_dut.queue_q[at[i]][EntryBits-1];
+      number[i+1] = number[i] + (QueueBits+1)'(is_last[i] && i < 32'(u_dut.words_q));
+    end
+  end
+
+  always_comb begin
+    if (rst_ni) begin
+      assert (32'(u_dut.words_q) <= QueueWords);
+      assert (32'(u_dut.head_q) < QueueWords && 32'(u_dut.tail_q) < QueueWords);
+      assert (32'(u_dut.tail_q) == (32'(u_dut.head_q) + 32'(u_dut.words_q)) % QueueWords);
+      assert (32'(number[QueueWords]) == 32'(u_dut.left_q) + 32'(u_dut.complete_q));
+      if (!start_ready) begin
+        for (int unsigned i = 0; i < QueueWords; i++) begin
+          assert (i >= 32'(u_dut.complete_q) || (places[i].row < rows_q && places[i].column < bytes_q));
+        end
+        assert (packing_q == places[u_dut.complete_q]);
+        assert (packing_q.row <= rows_q && (packing_q.row != rows_q || packing_q.column == '0));
+        if (u_dut.words_q == '0 || is_last[u_dut.words_q-1]) begin
+          assert (packed_q == '0);
+        end else begin
+          assert (packed_q == words_q[at[u_dut.words_q-1]].beat + LengthBits'(1));
+          assert (words_q[at[u_dut.words_q-1]].place == packing_q);
+        end
+      end
+    end
+  end
+  for (genvar i = 0; i < QueueWords; i++) begin : gen_word
+    word_t                        word;
+    request_t                     of;
+    logic [EntryBits-1:0]   entry;
+    assign word  = words_q[at[i]];
+    assign entry = u_dut.queue_q[at[i]];
+    assign of    = number[i] == '0 ? first_q : second_q;
+    always_comb begin
+      if (rst_ni && i < 32'(u_dut.words_q)) begin
+        assert (word.length != '0 && 32'(word.length) <= RequestBytes);
+        assert (word.beat <= last_beat_of(word.address, word.length));
+        assert (is_last[i] == (word.beat == last_beat_of(word.address, word.length)));
+        assert (entry[DataWidth+:DataBytes] == lanes_of(word.address, word.length, word.beat));
+        assert (!word.its || (pushed_q && !written_q && holds(word.address, word.beat, its_address_q) &&
+                              lanes_of(word.address, word.length, word.beat)[its_address_q[LaneBits-1:0]] &&
+                              entry[{its_address_q[LaneBits-1:0], 3'b000}+:8] == its_value_q));
+        if (number[i] < u_dut.left_q) begin
+          assert (word.address == of.address && word.length == of.length);
+          assert (word.its == (of.its && holds(of.address, word.beat, its_address_q)));
+        end else begin
+          assert (!start_ready);
+          assert (word.place == places[number[i] - u_dut.left_q]);
+          assert (word.address == address_of(word.place) && word.length == length_of(word.place));
+          assert (word.its == (has_its(word.place) && holds(word.address, word.beat, its_address_q)));
+        end
+        if (i == 0) assert (word.beat == (u_dut.left_q != '0 ? beat_q : '0));
+        else assert (word.beat == (is_last[i-1] ? '0 : words_q[at[i-1]].beat + LengthBits'(1)));
+      end
+    end
+  end
+  logic [QueueWords-1:0] its_words;            // the word that has the byte that is followed
+  always_comb begin
+    for (int unsigned i = 0; i < QueueWords; i++) its_words[i] = i < 32'(u_dut.words_q) && words_q[at[i]].its;
+    if (rst_ni) begin
+      assert (u_dut.left_q != '0 || beat_q == '0);
+      assert ((pushed_q && !written_q) == (its_held_q || its_words != '0));
+      assert ((its_words & (its_words - QueueWords'(1))) == '0 && !(its_held_q && its_words != '0));
+    end
+  end
+
+  // ---------------------------------------------------------------- invariants: bytes that are held
+  logic [AddrWidth-1:0] end_of;                // address after the last byte that has come, of its row
+  place_t               come;
+  assign come   = u_dut.flush_q ? place_t'{row_q - CountWidth'(1), bytes_q} : place_t'{row_q, column_q};
+  assign end_of = address_of(come);
+
+  always_comb begin
+    if (rst_ni && !start_ready && (pushing_q || u_dut.flush_q)) begin
+      assert (u_dut.pitch_q == RequestBits'(pitch_q));
+      assert (u_dut.row_q == RequestBits'(address_of(place_t'{come.row, CountWidth'(0)})));
+      assert (column_q < bytes_q && row_q <= rows_q && (!pushing_q || row_q < rows_q));
+      assert (packing_q.row == come.row && packing_q.column <= come.column);
+      assert (32'(come.column) - 32'(packing_q.column) < 32'(length_of(packing_q)) + 32'(u_dut.flush_q));
+      assert (!u_dut.flush_q || (row_q != '0 && column_q == '0 && u_dut.held_lanes_q != '0 &&
+                                 32'(packing_q.column) + 32'(length_of(packing_q)) == 32'(bytes_q)));
+      assert (u_dut.held_lanes_q == end_of[LaneBits-1:0]);
+      assert (u_dut.place_q == end_of[RequestBits-1:LaneBits]);
+      assert (32'(packed_q) * DataBytes ==
+              32'(address_of(packing_q)[LaneBits-1:0]) + 32'(come.column) - 32'(packing_q.column) -
+              32'(end_of[LaneBits-1:0]));
+      for (int unsigned l = 0; l < DataBytes; l++) begin
+        assert (u_dut.held_strobes_q[l] == (l < 32'(u_dut.held_lanes_q) &&
+                (packed_q != '0 || l >= 32'(address_of(packing_q)[LaneBits-1:0]))));
+        assert (u_dut.held_strobes_q[l] || u_dut.held_q[8*l+:8] == '0);
+      end
+    end
+  end
+  always_comb begin
+    if (rst_ni) begin
+      assert (pushing_q || u_dut.flush_q || start_ready ||
+              (packing_q == {rows_q, CountWidth'(0)} && packed_q == '0));
+      assert (!its_held_q || (!start_ready && (pushing_q || u_dut.flush_q) && its_command_q && pushed_q &&
+                              !written_q && has_its(packing_q) &&
+                              holds(address_of(packing_q), packed_q, its_address_q) &&
+                              u_dut.held_strobes_q[its_address_q[LaneBits-1:0]] &&
+                              u_dut.held_q[{its_address_q[LaneBits-1:0], 3'b000}+:8] == its_value_q));
+    end
+  end
+
+  // ---------------------------------------------------------------- invariants: the byte that is followed
+  logic to_come, to_issue;                     // it has not come; its request is to issue
+  assign to_come  = its_command_q && pushing_q &&
+                    (row_q < its_row || (row_q == its_row && column_q <= its_column));
+  assign to_issue = its_command_q && !start_ready &&
+                    (cut_row_q < its_row || (cut_row_q == its_row && cut_column_q <= its_column));
+
+  always_comb begin
+    if (rst_ni) begin
+      assert (!its_command_q || followed_q);
+      assert (followed_q || (!pushed_q && !written_q));
+      assert (!written_q || pushed_q);
+      assert (followed_q || !its_end_q);
+      assert (!pushed_q || !to_come);
+      assert (!followed_q || pushed_q || to_come);
+      if (its_command_q) begin
+        assert (its_row < rows_q && its_column < bytes_q);
+        assert (its_address_q == address_of(place_t'{its_row, its_column}));
+        assert (start_ready || tag_q == its_tag_q);
+      end
+      assert (!to_issue || (!written_q && !its_end_q));
+      assert (count_q == 2'd0 || !first_q.its || (followed_q && !its_end_q && !to_issue &&
+              open_q[first_q.id] && tag_of_q[first_q.id] == its_tag_q && its_byte < (LengthBits+1)'(first_q.length)));
+      assert (count_q != 2'd2 || !second_q.its || (followed_q && !its_end_q && !to_issue && !written_q &&
+              open_q[second_q.id] && tag_of_q[second_q.id] == its_tag_q && !(first_q.its) &&
+              32'(AddrWidth'(its_address_q - second_q.address)) < 32'(second_q.length)));
+      assert (!(count_q != 2'd0 && first_q.its && !written_q) || its_byte >= begins);
+      assert (!(count_q != 2'd0 && first_q.its && written_q) || its_byte < begins);
+      assert (!followed_q || written_q || to_issue || (count_q != 2'd0 && first_q.its) ||
+              (count_q == 2'd2 && second_q.its));
     end
   end
 
