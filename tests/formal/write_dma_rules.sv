@@ -105,6 +105,10 @@ module write_dma_rules #(
   logic [7:0]           its_value_q;
   logic [TagBits-1:0]   its_tag_q;
   logic                 its_beat;              // on the pins: the word of its address, of its request
+  logic                 its_comes;             // it is in the piece that comes
+
+  assign its_comes = push && its_command_q && row_q == its_row && column_q <= its_column &&
+                     (CountWidth+1)'(its_column) < next;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -120,8 +124,7 @@ module write_dma_rules #(
         its_tag_q     <= tag_i;
         its_address_q <= address_i + AddrWidth'(its_row) * AddrWidth'(pitch_i) + AddrWidth'(its_column);
       end
-      if (push && its_command_q && row_q == its_row && column_q <= its_column &&
-          (CountWidth+1)'(its_column) < next) begin
+      if (its_comes) begin
         pushed_q    <= 1'b1;
         its_value_q <= data_i[{LaneBits'(its_column - column_q), 3'b000}+:8];
       end
@@ -333,10 +336,8 @@ module write_dma_rules #(
   place_t                packing_q;            // of the request whose words come
   logic [LengthBits-1:0] packed_q;             // its words that have
   logic                  its_held_q;           // the byte that is followed has come, and is not in the queue
-  logic                  its_comes, its_spills, its_pushed;
+  logic                  its_spills, its_pushed;
 
-  assign its_comes  = push && its_command_q && row_q == its_row && column_q <= its_column &&
-                      (CountWidth+1)'(its_column) < next;
   assign its_spills = 32'(u_dut.held_lanes_q) + 32'(its_column) - 32'(column_q) >= DataBytes;
   assign its_pushed = u_dut.push && (its_held_q || (its_comes && !its_spills));
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/round.h"
 #include "hw/core/bank_words.h"
 
 namespace systole::tlm_model {

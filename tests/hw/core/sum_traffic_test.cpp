@@ -58,7 +58,7 @@ class SumTrafficTest : public ::testing::Test {
     traffic_.emplace(test_.machine);
     requests_.clear();
     reads_.clear();
-    shown_ = seen_ = 0;
+    shown_ = seen_ = free_until_ = 0;
   }
   [[nodiscard]] std::uint64_t beat() const { return test_.machine.array.cols; }
   [[nodiscard]] SumMemories memories() const {
@@ -67,6 +67,14 @@ class SumTrafficTest : public ::testing::Test {
     return {cols, 2, 16 * 1024 / 4 / 2 / cols, sums.memories};
   }
 
+  /// Looks whenever the array may have gone on.
+  void run() {
+    ModelArray model(test_, ready_,
+                     [&](std::uint64_t now, OperandStream& stream, const BankService& banks) {
+                       look(now, stream, banks);
+                     });
+    (void)model.run();
+  }
   /// All loads are known at the first look, and then reads of the cycles that are.
   void look(std::uint64_t now, OperandStream& stream, const BankService& banks) {
     traffic_->know(stream, banks, now);
@@ -109,13 +117,8 @@ TEST_F(SumTrafficTest, IsThatOfTheGates) {
   std::size_t waits = 0, late = 0;
   for (int i = 0; i < 1'500; ++i) {
     make(random);
-    free_until_ = 0;
     ASSERT_TRUE(traffic_->serves());
-    ModelArray model(test_, ready_,
-                     [&](std::uint64_t now, OperandStream& stream, const BankService& banks) {
-                       look(now, stream, banks);
-                     });
-    (void)model.run();
+    run();
     const FoldSchedule schedule = gates_from(test_, ready_);
     const SumLoads loads(memories(), schedule.sums, beats_of(loads_, beat()));
     std::size_t written = 0;
@@ -148,12 +151,7 @@ TEST_F(SumTrafficTest, ReadersWaitWhereTheArrayLeavesThemTooFewPorts) {
       test_.machine.accumulator.ports = ports;
       test_.machine.accumulator.memories = 1;
       traffic_.emplace(test_.machine);
-      free_until_ = 0;
-      ModelArray model(test_, ready_,
-                       [&](std::uint64_t now, OperandStream& stream, const BankService& banks) {
-                         look(now, stream, banks);
-                       });
-      (void)model.run();
+      run();
       for (const SumRead& read : reads_) waits += read.can ? 0 : 1;
     }
     return waits;

@@ -90,6 +90,17 @@ class CorePrograms : public testing::Test {
     test.resets = resets;
     return core_->run(test, ports(), memory_, nullptr);
   }
+  /// The same, with what its commands leave one after the other, which it has to leave in memory.
+  CoreState run_as_executed(const hw::Program& program) {
+    const CoreSize& size = core_->size();
+    CoreState state{memory_, std::vector<std::uint8_t>(size.scratchpad_bytes()),
+                    std::vector<std::int32_t>(size.sums()),
+                    std::vector<std::uint32_t>(size.statistics)};
+    execute(program, state);
+    (void)run(program);
+    EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin()));
+    return state;
+  }
   /// A program after one at which the core has stopped, without a reset, is as after a reset.
   void expect_it_goes_on() {
     hw::Program program;
@@ -161,6 +172,25 @@ class CorePrograms : public testing::Test {
     store.to = {to, 4 * n};
     return command;
   }
+  /// Rows of s16 to the accumulator.
+  static hw::Command sums_of(std::uint32_t m, std::uint32_t n, hw::LocalTile to,
+                             std::uint64_t from = 0) {
+    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
+    auto& load = *command.as<hw::cmd::LoadAccumulator>();
+    load.m = m;
+    load.n = n;
+    load.type = hw::DType::kS16;
+    load.from = {from, 2 * n};
+    load.to = to;
+    return command;
+  }
+  /// It leaves the largest sum of each row as its statistic.
+  static hw::Chain largest_of_rows() {
+    hw::Stage largest = hw::default_stage(hw::StageOp::kClamp);
+    largest.imm = {-32768, 32767};
+    largest.side = hw::Reduction::kRowMax;
+    return {{largest}, hw::DType::kS16};
+  }
   static hw::Chain chain_of(hw::StageOp op, hw::Operand operand, std::size_t stages = 1) {
     hw::Chain chain;
     chain.stages.resize(stages);
@@ -207,16 +237,8 @@ TEST_F(CorePrograms, StopAtMatmulsThatTheArrayCannotDo) {
 }
 
 TEST_F(CorePrograms, StopAtLoadsThatTheirUnitCannotDo) {
-  const auto sums = [](std::uint32_t m, std::uint32_t n, hw::LocalTile to) {
-    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
-    auto& load = *command.as<hw::cmd::LoadAccumulator>();
-    load.m = m;
-    load.n = n;
-    load.to = to;
-    return command;
-  };
-  expect_stop(sums(0, 1, {4, 4}));
-  expect_stop(sums(1, 0, {4, 4}));
+  expect_stop(sums_of(0, 1, {4, 4}));
+  expect_stop(sums_of(1, 0, {4, 4}));
   hw::Command packed = load_of(64, 16, 0);
   packed.as<hw::cmd::Load>()->m = 32;
   packed.as<hw::cmd::Load>()->format = hw::WeightFormat::kGroups;
@@ -277,61 +299,36 @@ TEST_F(StagedPrograms, StopAtLoadsThatTheirUnitCannotDo) {
 // The first vectors wait while the reciprocal of their row's statistic is computed.
 TEST_F(StagedPrograms, KeepTheVectorThatWaitsForADivision) {
   constexpr std::uint32_t kRows = 3, kCols = 24, kRowBytes = 2 * kCols, kOut = 4096;
-  constexpr std::uint32_t kWidth = 8, kB = 256;
+  constexpr std::uint32_t kWidth = 8, kB = 256, kC = 256;
   std::iota(memory_.begin(), memory_.begin() + kRows * kRowBytes, std::uint8_t{1});
-  hw::Command sums = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
-  auto& to_sums = *sums.as<hw::cmd::LoadAccumulator>();
-  to_sums.m = kRows;
-  to_sums.n = kCols;
-  to_sums.type = hw::DType::kS16;
-  to_sums.from = {0, kRowBytes};
-  to_sums.to = {0, kCols};
-  hw::Command store = hw::test::empty_command(hw::Opcode::kStore);
-  auto& results = *store.as<hw::cmd::Store>();
-  results.m = kRows;
-  results.n = kCols;
-  results.from = {0, kCols};
-  results.to = {kOut, kRowBytes};
   hw::Command staged = load_of(kRows, kCols, hw::DType::kS16);
   auto& load = *staged.as<hw::cmd::Load>();
   load.from = {0, kRowBytes};
   load.pre->chain = 1;
-  hw::Stage largest = hw::default_stage(hw::StageOp::kClamp);
-  largest.imm = {-32768, 32767};
-  largest.side = hw::Reduction::kRowMax;
-  hw::Stage narrow = hw::default_stage(hw::StageOp::kRequantise);
-  narrow.imm = {1, 1, -128, 127};
-  hw::Program program;
-  program.chains = {{{largest}, hw::DType::kS16},
-                    {{hw::default_stage(hw::StageOp::kDivideRowSum), narrow}, hw::DType::kS8},
-                    {{}, hw::DType::kS32}};
-  hw::Command weights = hw::test::empty_command(hw::Opcode::kLoad);
-  auto& b = *weights.as<hw::cmd::Load>();
-  b.m = kCols;
-  b.n = kWidth;
-  b.from = {1, kWidth};
-  b.to = {kB, kWidth};
-  hw::Command product = matmul_of(0, 256);
+  hw::Command product = matmul_of(0, kC);
   auto& matmul = *product.as<hw::cmd::Matmul>();
   matmul.m = kRows;
   matmul.n = kWidth;
   matmul.k = kCols;
   matmul.a = {0, kCols};
   matmul.b = {kB, kWidth};
-  matmul.c = {256, kWidth};
-  hw::Command out = store;
-  out.as<hw::cmd::Store>()->from = {256, kWidth};
-  out.as<hw::cmd::Store>()->n = kWidth;
-  out.as<hw::cmd::Store>()->to = {kOut + 1024, 4 * kWidth};
-  out.as<hw::cmd::Store>()->chain.chain = 2;
-  program.commands = {sums, store, staged, weights, product, out};
-  const CoreSize& size = core_->size();
-  CoreState state{memory_, std::vector<std::uint8_t>(size.scratchpad_bytes()),
-                  std::vector<std::int32_t>(size.sums()),
-                  std::vector<std::uint32_t>(size.statistics)};
-  execute(program, state);
-  (void)run(program);
-  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin()));
+  matmul.c = {kC, kWidth};
+  hw::Command out = store_of(kRows, kWidth, kOut + 1024);
+  out.as<hw::cmd::Result>()->from.address = kC;
+  out.as<hw::cmd::Result>()->chain.chain = 2;
+  hw::Stage narrow = hw::default_stage(hw::StageOp::kRequantise);
+  narrow.imm = {1, 1, -128, 127};
+  hw::Program program;
+  program.chains = {largest_of_rows(),
+                    {{hw::default_stage(hw::StageOp::kDivideRowSum), narrow}, hw::DType::kS8},
+                    {{}, hw::DType::kS32}};
+  program.commands = {sums_of(kRows, kCols, {0, kCols}),
+                      store_of(kRows, kCols, kOut),
+                      staged,
+                      testbench::load_of(1, kCols * kWidth, kB),
+                      product,
+                      out};
+  const CoreState state = run_as_executed(program);
   EXPECT_TRUE(std::any_of(state.memory.begin() + kOut + 1024, state.memory.begin() + kOut + 1120,
                           [](std::uint8_t byte) { return byte != 0; }));
   EXPECT_FALSE(core_->failed());
@@ -541,12 +538,8 @@ TEST_F(CorePrograms, NormaliseRowsFromTheSumsThatSideOutputsLeave) {
   hw::test::Random random(9);
   for (int i = 0; i < 60; ++i) {
     const NormProgram norm(random, memory_);
-    CoreState state{memory_, std::vector<std::uint8_t>(kTinyCore.scratchpad_bytes()),
-                    std::vector<std::int32_t>(kTinyCore.sums()),
-                    std::vector<std::uint32_t>(kTinyCore.statistics)};
-    execute(norm.program(), state);
-    (void)run(norm.program());
-    ASSERT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin())) << i;
+    (void)run_as_executed(norm.program());
+    ASSERT_FALSE(HasFailure()) << i;
   }
   EXPECT_FALSE(core_->failed());
 }
@@ -555,39 +548,19 @@ TEST_F(CorePrograms, NormaliseRowsFromTheSumsThatSideOutputsLeave) {
 TEST_F(CorePrograms, DivideByRowSumsOfZero) {
   constexpr std::uint32_t kRows = 3, kCols = 6, kPitch = 8, kOut = 4096;
   std::iota(memory_.begin() + 2048, memory_.begin() + 2048 + 2 * kRows * kCols, std::uint8_t{1});
-  const auto sums = [](std::uint64_t from, std::uint32_t to) {
-    hw::Command command = hw::test::empty_command(hw::Opcode::kLoadAccumulator);
-    auto& load = *command.as<hw::cmd::LoadAccumulator>();
-    load.m = kRows;
-    load.n = kCols;
-    load.type = hw::DType::kS16;
-    load.from = {from, 2 * kCols};
-    load.to = {to, kPitch};
-    return command;
-  };
   const auto store = [](std::uint16_t chain, std::uint32_t from) {
-    hw::Command command = hw::test::empty_command(hw::Opcode::kStore);
-    auto& store = *command.as<hw::cmd::Store>();
-    store.m = kRows;
-    store.n = kCols;
-    store.from = {from, kPitch};
-    store.to = {kOut + chain * 1024U, 4 * kCols};
-    store.chain.chain = chain;
+    hw::Command command = store_of(kRows, kCols, kOut + chain * 1024U);
+    auto& result = *command.as<hw::cmd::Result>();
+    result.from = {from, kPitch};
+    result.chain.chain = chain;
     return command;
   };
-  hw::Stage largest = hw::default_stage(hw::StageOp::kClamp);
-  largest.imm = {-32768, 32767};
-  largest.side = hw::Reduction::kRowMax;
   hw::Program program;
-  program.chains = {{{largest}, hw::DType::kS16},
+  program.chains = {largest_of_rows(),
                     {{hw::default_stage(hw::StageOp::kDivideRowSum)}, hw::DType::kS32}};
-  program.commands = {sums(0, 0), sums(2048, 64), store(0, 0), store(1, 64)};
-  CoreState state{memory_, std::vector<std::uint8_t>(kTinyCore.scratchpad_bytes()),
-                  std::vector<std::int32_t>(kTinyCore.sums()),
-                  std::vector<std::uint32_t>(kTinyCore.statistics)};
-  execute(program, state);
-  (void)run(program);
-  EXPECT_TRUE(std::equal(memory_.begin(), memory_.begin() + kAt, state.memory.begin()));
+  program.commands = {sums_of(kRows, kCols, {0, kPitch}), sums_of(kRows, kCols, {64, kPitch}, 2048),
+                      store(0, 0), store(1, 64)};
+  const CoreState state = run_as_executed(program);
   EXPECT_EQ(state.memory[kOut + 1024 + 1], 1) << "256 times sums, the first of which ends with 1";
   EXPECT_FALSE(core_->failed());
 }
