@@ -19,6 +19,38 @@ namespace systole {
   return bytes == 0 ? 0 : ceil_div(address % size + bytes, size);
 }
 
+/// Equal blocks of an address range, such as the words of a memory or its banks. Of a power of two
+/// bytes, as nearly all are, it takes no division.
+class BlockSize {
+ public:
+  explicit constexpr BlockSize(std::uint64_t bytes) noexcept
+      : bytes_(bytes), shift_((bytes & (bytes - 1)) == 0 ? shift_of(bytes) : 0) {}
+
+  [[nodiscard]] constexpr std::uint64_t bytes() const noexcept { return bytes_; }
+  /// The block that an address is in.
+  [[nodiscard]] constexpr std::uint64_t index(std::uint64_t address) const noexcept {
+    return shift_ != 0 ? address >> shift_ : address / bytes_;
+  }
+  /// The same as blocks_touched().
+  [[nodiscard]] constexpr std::uint64_t touched(std::uint64_t address,
+                                                std::uint64_t bytes) const noexcept {
+    return bytes == 0 ? 0 : index(address + bytes - 1) - index(address) + 1;
+  }
+
+ private:
+  static constexpr unsigned shift_of(std::uint64_t bytes) noexcept {
+    unsigned shift = 0;
+    while (bytes > 1) {
+      bytes >>= 1U;
+      ++shift;
+    }
+    return shift;
+  }
+
+  std::uint64_t bytes_;
+  unsigned shift_;  ///< 0: no power of two, or 1
+};
+
 /// For sizes and addresses that a command holds in 32 bits, which check_program() checks.
 [[nodiscard]] constexpr std::uint32_t narrow(std::uint64_t value) noexcept {
   return static_cast<std::uint32_t>(value);

@@ -19,13 +19,13 @@ namespace systole::hw {
 /// Shares `words` among the banks that [begin, end) covers, in proportion; the last one takes the
 /// remainder, so that none is lost. Calls visit(bank, words).
 template <typename Visit>
-void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t end,
+void for_each_bank(const BlockSize& bank_size, std::uint64_t begin, std::uint64_t end,
                    std::uint64_t words, Visit visit) {
   if (begin >= end || words == 0) return;
   std::uint64_t left = words;
   for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t bank = at / bank_bytes;
-    const std::uint64_t stop = std::min(end, (bank + 1) * bank_bytes);
+    const std::uint64_t bank = bank_size.index(at);
+    const std::uint64_t stop = std::min(end, (bank + 1) * bank_size.bytes());
     const std::uint64_t share = stop == end ? left : words * (stop - at) / (end - begin);
     visit(static_cast<std::size_t>(bank), share);
     left -= share;
@@ -42,38 +42,29 @@ struct UnseenWords {
 /// The banks serve such words, one a cycle from `from` on. Calls visit(bank, words, from, to) for
 /// each. Returns the cycle after the last one.
 template <typename Visit = UnseenWords>
-std::uint64_t serve_words(BankService& banks, std::uint64_t bank_bytes, std::uint64_t begin,
+std::uint64_t serve_words(BankService& banks, const BlockSize& bank_size, std::uint64_t begin,
                           std::uint64_t end, std::uint64_t words, std::uint64_t from,
                           Visit visit = {}) {
-  for_each_bank(bank_bytes, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+  for_each_bank(bank_size, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
     if (share == 0) return;
-    const BankStep step{BankAccess{static_cast<std::uint32_t>(bank), false}, std::nullopt};
-    const std::uint64_t to = banks.serve(from, step, share);
+    const std::uint64_t to = banks.serve(from, static_cast<std::uint32_t>(bank), share);
     visit(bank, share, from, to);
     from = to;
   });
   return from;
 }
 
-/// The same of the `bytes` bytes of a request that a load writes to address `to`, those of each
-/// block of `access_bytes` in memory in one access, the last one in cycle `done`. One that ends in
-/// the next bank takes both.
-template <typename Visit = UnseenWords>
-void serve_request(BankService& banks, std::uint64_t bank_bytes, std::uint64_t address,
-                   std::uint64_t bytes, std::uint64_t to, std::uint64_t access_bytes,
-                   std::uint64_t done, Visit visit = {}) {
-  const std::uint64_t accesses = blocks_touched(address, bytes, access_bytes);
-  std::uint64_t cycle = done - std::min(done, accesses);
-  if (!bank_access(to, bytes, bank_bytes).crosses) {
-    (void)serve_words(banks, bank_bytes, to, to + bytes, accesses, cycle, visit);
-    return;
-  }
+/// serve_request() of one that ends in the next bank: it takes both. Apart, so that the rest is
+/// inline where it is called for every request.
+template <typename Visit>
+[[gnu::noinline]] void serve_crossing(BankService& banks, const BlockSize& bank_size,
+                                      std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
+                                      const BlockSize& access, std::uint64_t cycle, Visit visit) {
   while (bytes != 0) {
-    const std::uint64_t length = std::min(access_bytes - address % access_bytes, bytes);
-    const BankAccess access = bank_access(to, length, bank_bytes);
-    const std::uint64_t end = banks.serve(cycle, {access, std::nullopt}).end;
-    for (std::uint64_t bank = access.bank; bank <= access.bank + (access.crosses ? 1U : 0U);
-         ++bank) {
+    const std::uint64_t length = std::min(access.bytes() - address % access.bytes(), bytes);
+    const BankAccess part = bank_access(to, length, bank_size);
+    const std::uint64_t end = banks.serve(cycle, {part, std::nullopt}).end;
+    for (std::uint64_t bank = part.bank; bank <= part.bank + (part.crosses ? 1U : 0U); ++bank) {
       visit(static_cast<std::size_t>(bank), std::uint64_t{1}, end - 1, end);
     }
     cycle = end;
@@ -81,6 +72,22 @@ void serve_request(BankService& banks, std::uint64_t bank_bytes, std::uint64_t a
     to += length;
     bytes -= length;
   }
+}
+
+/// The same of the `bytes` bytes of a request that a load writes to address `to`, those of each
+/// block of `access` in memory in one access, the last one in cycle `done`. There is a byte.
+template <typename Visit = UnseenWords>
+void serve_request(BankService& banks, const BlockSize& bank_size, std::uint64_t address,
+                   std::uint64_t bytes, std::uint64_t to, const BlockSize& access,
+                   std::uint64_t done, Visit visit = {}) {
+  const std::uint64_t accesses = access.touched(address, bytes);
+  const std::uint64_t cycle = done - std::min(done, accesses);
+  const BankAccess all = bank_access(to, bytes, bank_size);
+  if (all.crosses) {
+    return serve_crossing(banks, bank_size, address, bytes, to, access, cycle, visit);
+  }
+  visit(static_cast<std::size_t>(all.bank), accesses, cycle,
+        banks.serve(cycle, all.bank, accesses));
 }
 
 /// Banks write in the cycle after the one for which hw::BankService is asked, as they read for the
@@ -256,8 +263,8 @@ struct AccumulatorSpan {
 /// Bytes of a request that a load writes into the scratchpad in one access: beats that are narrower
 /// than a word are gathered in a register first (as Gemmini's BeatMerger does), and a port is wide
 /// enough for a beat that is wider.
-[[nodiscard]] inline std::uint32_t load_access_bytes(const Machine& machine) {
-  return std::max(machine.bus.width_bytes, scratchpad_word_bytes(machine));
+[[nodiscard]] inline BlockSize load_access_size(const Machine& machine) {
+  return BlockSize(std::max(machine.bus.width_bytes, scratchpad_word_bytes(machine)));
 }
 
 /// The widest piece of a result that a port of the store unit takes in a cycle: for the scratchpad

@@ -30,7 +30,7 @@ void SumTraffic::know(OperandStream& array, const BankService& banks, std::uint6
 }
 
 void SumTraffic::keep_sums() {
-  const std::uint64_t oldest = loads_.empty() ? kNever : loads_.front().front().cycle;
+  const std::uint64_t oldest = loads_.empty() ? kNever : loads_.front().begins() - 1;
   array_->steps().sums().keep_from(std::min(oldest, read_from_));
 }
 
@@ -106,8 +106,9 @@ SumTraffic::Request SumTraffic::add(std::uint64_t address, std::uint64_t bytes, 
 
 bool SumTraffic::is_free(const Queued& load) {
   const std::uint64_t begins = load.front().cycle + 1;
-  return written_ <= begins && is_free(begins, load.placed(), load.to / load.element,
-                                       (load.to + load.bytes - 1) / load.element);
+  return std::max(written_, load.not_before) <= begins &&
+         is_free(begins, load.placed(), load.to / load.element,
+                 (load.to + load.bytes - 1) / load.element);
 }
 
 // Beat by beat, as far as it is known what the array writes.
@@ -121,12 +122,15 @@ void SumTraffic::place() {
       continue;
     }
     const LoadedSums sums = load.front();
-    std::uint64_t cycle = std::max(sums.cycle + 1, written_);
+    std::uint64_t cycle = std::max(load.begins(), written_);
     for (; cycle < known_before() && !is_free(cycle, cycle, sums.first, sums.last); ++cycle) {
       const SumRuns::Sums& by_array = sums_in(cycle);
       if (!by_array.are_there || !size_.meet(sums.sums(), size_.vector(by_array.at))) break;
     }
-    if (cycle >= known_before()) break;
+    if (cycle >= known_before()) {
+      load.not_before = cycle;
+      break;
+    }
     const auto after = std::upper_bound(
         writes_.begin(), writes_.end(), cycle,
         [](std::uint64_t when, const LoadedSums& written) { return when < written.cycle; });

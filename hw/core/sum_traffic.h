@@ -67,6 +67,7 @@ class SumTraffic final : public SumReads {
     std::uint64_t to = 0, element = 1;
     std::uint64_t done = 0;  ///< cycle of its last beat
     std::uint64_t beats = 0;
+    std::uint64_t not_before = 0;  ///< cycle of the next one: others have the sums until then
 
     /// The next one.
     [[nodiscard]] LoadedSums front() const {
@@ -74,6 +75,8 @@ class SumTraffic final : public SumReads {
     }
     /// The cycle with which all are in the accumulator if nothing is in their way.
     [[nodiscard]] std::uint64_t placed() const { return done + kSumLoadCycles; }
+    /// The first cycle in which the next one may be written.
+    [[nodiscard]] std::uint64_t begins() const { return std::max(front().cycle + 1, not_before); }
     void pop() {
       const std::uint64_t bytes_of_beat = length();
       address += bytes_of_beat;

@@ -123,7 +123,9 @@ std::optional<std::uint64_t> ResultRows::request(std::uint64_t bytes, const Stor
 void ResultRows::issued(std::uint64_t cycle, std::uint64_t address, std::uint64_t bytes,
                         StoreQueue& queue) {
   issued_bytes_ += bytes;
-  while (!beats_.empty() && beats_.front().bytes <= issued_bytes_) beats_.pop_front();
+  auto left = beats_.begin();
+  while (left != beats_.end() && left->bytes <= issued_bytes_) ++left;
+  beats_.erase(beats_.begin(), left);
   queue.issue(cycle, queue.beats(address, bytes));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -100,7 +99,7 @@ class ResultRows {
     std::uint64_t cycle;
     std::uint64_t bytes;  ///< of all results, up to its last one
   };
-  std::deque<Beat> beats_;
+  std::vector<Beat> beats_;         ///< a few
   std::uint64_t bytes_ = 0;         ///< of the results that have left
   std::uint64_t issued_bytes_ = 0;  ///< of those whose requests have issued
   std::vector<std::uint64_t> rows_left_;

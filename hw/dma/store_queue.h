@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
+#include <vector>
 
 #include "base/round.h"
 #include "hw/dma/write_dma.h"
@@ -43,7 +43,9 @@ class StoreQueue {
     issued_ += beats;
     sent_ = std::max(cycle, sent_) + beats;
     requests_.push_back({issued_, sent_});
-    while (requests_.front().end + beats_ <= issued_) requests_.pop_front();
+    auto kept = requests_.begin();
+    while (kept->end + beats_ <= issued_) ++kept;
+    requests_.erase(requests_.begin(), kept);
   }
 
  private:
@@ -54,7 +56,7 @@ class StoreQueue {
 
   std::uint64_t beat_bytes_, beats_;
   std::uint64_t issued_ = 0, sent_ = 0;
-  std::deque<Request> requests_;  ///< those whose places the next one can wait for
+  std::vector<Request> requests_;  ///< those few whose places the next one can wait for
 };
 
 }  // namespace systole::hw

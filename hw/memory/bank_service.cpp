@@ -15,7 +15,7 @@ constexpr std::size_t kMostAccesses = 8;
 
 std::size_t BankService::Busy::after(std::uint64_t at) const {
   // Most ask for cycles that nobody uses yet.
-  if (first_ == intervals_.size() || intervals_.back().end <= at) return intervals_.size();
+  if (is_free_from(at)) return intervals_.size();
   const auto begin = intervals_.begin() + static_cast<std::ptrdiff_t>(first_);
   const auto found = std::partition_point(begin, intervals_.end(),
                                           [at](const Interval& use) { return use.end <= at; });
@@ -80,6 +80,10 @@ void BankService::Busy::add(std::uint64_t begin, std::uint64_t end) {
   } else {
     intervals_.insert(at, {begin, end});
   }
+}
+
+void BankService::Busy::begin_last(std::uint64_t begin, std::uint64_t end) {
+  intervals_.push_back({begin, end});
 }
 
 void BankService::Busy::prune_before(std::uint64_t cycle) {
@@ -248,7 +252,7 @@ BankService::Served BankService::look(std::uint64_t at, const BankStep& step) co
   return find(at, step, taken);
 }
 
-std::uint64_t BankService::Bank::serve(std::uint64_t at, std::uint64_t count) {
+std::uint64_t BankService::Bank::serve_between(std::uint64_t at, std::uint64_t count) {
   Busy& port = ports_.front();
   while (count != 0) {
     at = port.free_from(at);
@@ -261,9 +265,6 @@ std::uint64_t BankService::Bank::serve(std::uint64_t at, std::uint64_t count) {
 }
 
 std::uint64_t BankService::serve(std::uint64_t at, const BankStep& step, std::uint64_t count) {
-  if (ports_ == 1 && step.first && !step.second && !step.first->crosses && step.first_times == 1) {
-    return banks_.at(step.first->bank).serve(at, count);
-  }
   const Demands demands(step);
   if (demands.banks == 0) return at + count;
   const std::uint32_t cycles = (demands.most + ports_ - 1) / ports_;  // without a conflict

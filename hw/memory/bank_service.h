@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/round.h"
+
 /// The cycle contract of a memory with banks that serve an access of each port in a cycle, for
 /// clients of different priority: in which cycle each access is served.
 /// rtl/core/systole_scratchpad.sv meets it with one port.
@@ -15,11 +17,11 @@ struct BankAccess {
   std::uint32_t bank = 0;
   bool crosses = false;
 };
-/// The access of `bytes` bytes from `address` on, in banks of `bank_bytes` that are not shorter.
+/// The access of `bytes` bytes from `address` on, in banks that are not shorter.
 [[nodiscard]] inline BankAccess bank_access(std::uint64_t address, std::uint64_t bytes,
-                                            std::uint64_t bank_bytes) {
-  return {static_cast<std::uint32_t>(address / bank_bytes),
-          address / bank_bytes != (address + bytes - 1) / bank_bytes};
+                                            const BlockSize& banks) {
+  const std::uint64_t bank = banks.index(address);
+  return {static_cast<std::uint32_t>(bank), bank != banks.index(address + bytes - 1)};
 }
 
 /// A step of a client: up to two accesses, or twice each. It is over when all have been served,
@@ -48,6 +50,11 @@ class BankService {
   /// `count` equal steps, each from the end of the one before on. Returns the end of the last.
   /// Costs a visit of each interval in which others use the banks, not of each step.
   std::uint64_t serve(std::uint64_t at, const BankStep& step, std::uint64_t count);
+  /// The same of steps with one access, which stays in a bank.
+  std::uint64_t serve(std::uint64_t at, std::uint32_t bank, std::uint64_t count) {
+    if (ports_ == 1) return banks_.at(bank).serve(at, count);
+    return serve(at, BankStep{BankAccess{bank, false}, std::nullopt}, count);
+  }
 
   struct Passed {
     std::uint64_t steps = 0;
@@ -90,12 +97,24 @@ class BankService {
     [[nodiscard]] std::uint64_t used(std::uint64_t from, std::uint64_t to) const;
     /// In use from `begin` to before `end`, where it was free.
     void add(std::uint64_t begin, std::uint64_t end);
+    /// Whether it is free from `at` on.
+    [[nodiscard]] bool is_free_from(std::uint64_t at) const {
+      return first_ == intervals_.size() || intervals_.back().end <= at;
+    }
+    /// add() after all others.
+    void add_last(std::uint64_t begin, std::uint64_t end) {
+      if (first_ == intervals_.size() || intervals_.back().end != begin)
+        return begin_last(begin, end);
+      intervals_.back().end = end;
+    }
     void prune_before(std::uint64_t cycle);
 
    private:
     struct Interval {
       std::uint64_t begin, end;
     };
+    /// Not inline, so that add_last() can be.
+    void begin_last(std::uint64_t begin, std::uint64_t end);
     /// The first interval that ends after `at`.
     [[nodiscard]] std::size_t after(std::uint64_t at) const;
 
@@ -123,10 +142,17 @@ class BankService {
     void add(std::uint64_t begin, std::uint64_t end) { add(begin, end, 0); }
     /// Of one port: `count` accesses, each in the next cycle that is free. Returns the end of the
     /// last.
-    std::uint64_t serve(std::uint64_t at, std::uint64_t count);
+    std::uint64_t serve(std::uint64_t at, std::uint64_t count) {
+      Busy& port = ports_.front();
+      if (!port.is_free_from(at)) return serve_between(at, count);
+      port.add_last(at, at + count);
+      return at + count;
+    }
     void prune_before(std::uint64_t cycle);
 
    private:
+    /// The same where it may not be free.
+    std::uint64_t serve_between(std::uint64_t at, std::uint64_t count);
     void add(std::uint64_t begin, std::uint64_t end, std::size_t port);
 
     std::vector<Busy> ports_;

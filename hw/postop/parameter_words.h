@@ -35,7 +35,7 @@ class ParameterWords {
   [[nodiscard]] std::uint64_t run(std::uint64_t word) const { return in_row_ - word % in_row_; }
   /// The banks of a word. At the end of the memory there is no bank after the last one.
   [[nodiscard]] BankAccess access(std::uint64_t word, const Machine::Sram& sram) const {
-    BankAccess access = bank_access(address(word), step_, sram.bank_bytes());
+    BankAccess access = bank_access(address(word), step_, BlockSize(sram.bank_bytes()));
     access.crosses = access.crosses && access.bank + 1 != sram.banks;
     return access;
   }

@@ -109,7 +109,7 @@ std::optional<bool> ResultFlow::can_read(const InputTimes& inputs) {
   return can;
 }
 
-std::optional<std::uint64_t> ResultFlow::next(const InputTimes& inputs) {
+std::optional<std::uint64_t> ResultFlow::find_next(const InputTimes& inputs) {
   waits_for_sums_ = false;
   shares_sums_ = inputs.sums != nullptr;
   if (even_ && shares_sums_) {
@@ -142,23 +142,6 @@ std::optional<std::uint64_t> ResultFlow::next(const InputTimes& inputs) {
     ++in_;
     if (reads_.over()) read_ = cycle_ + 1;
   }
-}
-
-void ResultFlow::take(std::uint64_t cycle) {
-  --left_;
-  if (!even_) {
-    is_taken_ = true;
-    taken_ = cycle;
-    in_ -= passes_;
-    return;
-  }
-  if (cycle != due_) late_.emplace_back(tile_.rows * vectors_ - left_ - 1, cycle);
-  // While it waits nothing is read.
-  if (due_ < read_due_) read_due_ += cycle - due_;
-  due_ = cycle + 1;
-  if (++in_row_ < vectors_) return;
-  in_row_ = 0;
-  due_ += gap_;
 }
 
 std::optional<std::uint64_t> ResultFlow::sums_read() const {

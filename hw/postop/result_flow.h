@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -53,9 +54,22 @@ class ResultFlow {
 
   /// The cycle in which the next vector of results is at the end of the stages, if enough is known
   /// of what it is made of. There is one.
-  [[nodiscard]] std::optional<std::uint64_t> next(const InputTimes& inputs);
+  [[nodiscard]] std::optional<std::uint64_t> next(const InputTimes& inputs) {
+    if (!even_ || (inputs.sums != nullptr && std::min(due_, last_read()) > free_until_)) {
+      return find_next(inputs);
+    }
+    waits_for_sums_ = false;
+    shares_sums_ = inputs.sums != nullptr;
+    return due_;
+  }
   /// It is taken in this cycle, that of next() or a later one.
-  void take(std::uint64_t cycle);
+  void take(std::uint64_t cycle) {
+    --left_;
+    if (even_) return take_even(cycle);
+    is_taken_ = true;
+    taken_ = cycle;
+    in_ -= passes_;
+  }
   /// The first cycle of which it is not known what happens in it, when next() says nothing.
   [[nodiscard]] std::uint64_t reached() const noexcept { return even_ ? free_until_ : cycle_; }
   /// That is for want of sums.
@@ -70,6 +84,17 @@ class ResultFlow {
   }
 
  private:
+  /// next() where it may have to wait.
+  [[nodiscard]] std::optional<std::uint64_t> find_next(const InputTimes& inputs);
+  void take_even(std::uint64_t cycle) {
+    if (cycle != due_) late_.emplace_back(tile_.rows * vectors_ - left_ - 1, cycle);
+    // While it waits nothing is read.
+    if (due_ < read_due_) read_due_ += cycle - due_;
+    due_ = cycle + 1;
+    if (++in_row_ < vectors_) return;
+    in_row_ = 0;
+    due_ += gap_;
+  }
   /// Whether the operands of the next vector of sums are there in cycle_; none: that is not known.
   [[nodiscard]] std::optional<bool> has_operands(const InputTimes& inputs) const;
   /// Whether it can be read then.

@@ -211,7 +211,7 @@ class Replay {
   /// cycle after the last one.
   std::uint64_t serve_words(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                             std::uint64_t from) {
-    return hw::serve_words(scratchpad_, bank_bytes_, begin, end, words, from);
+    return hw::serve_words(scratchpad_, bank_size_, begin, end, words, from);
   }
   /// A row of a move leaves its chain in cycle `ready`, for an address of the scratchpad.
   void serve_row(const ReplayWork& work, std::uint64_t address, std::uint64_t ready) {
@@ -302,7 +302,8 @@ class Replay {
   ReplayMemory memory_;
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
   hw::BankService scratchpad_;
-  std::uint64_t bank_bytes_;                ///< of the scratchpad
+  BlockSize bank_size_;                     ///< of the scratchpad
+  BlockSize load_access_;                   ///< what loads write there at once
   std::uint64_t piece_bytes_;               ///< of what stores write
   std::optional<ReplayRequests> requests_;  ///< of a replay by request
   std::array<Queue, kQueues> queues_;

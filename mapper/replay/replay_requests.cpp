@@ -234,7 +234,7 @@ void Replay::step_staged_requests(Queue& queue, double horizon) {
                          std::uint64_t end) {
     if (work.to_accumulator) return;
     for (std::uint64_t cycle = end - words; cycle < end; ++cycle) {
-      read(hw::bank_access(at, bytes, bank_bytes_), cycle);
+      read(hw::bank_access(at, bytes, bank_size_), cycle);
     }
   };
   const auto on_request = [&](std::uint64_t bytes,
@@ -292,8 +292,8 @@ void Replay::step_load_requests(Queue& queue, double horizon) {
       return last;
     }
     if (!work.as_it_arrives) return std::nullopt;
-    hw::serve_request(scratchpad_, bank_bytes_, left.address + left.at, bytes, begin,
-                      hw::load_access_bytes(machine_), done);
+    hw::serve_request(scratchpad_, bank_size_, left.address + left.at, bytes, begin, load_access_,
+                      done);
     return std::nullopt;
   };
   if (!read_rows(r.load, r.loaded, queue.time, horizon, on_row, on_request)) return;

@@ -30,7 +30,7 @@ bool Replay::read_parameters(Queue& queue, double horizon) {
     const std::uint64_t word = parameters.count() - r.late_words;
     const std::uint64_t at = parameters.address(word), run = parameters.run(word);
     const std::uint64_t bytes =
-        std::min(run * parameters.bytes(), bank_bytes_ * machine_.scratchpad.banks - at);
+        std::min(run * parameters.bytes(), bank_size_.bytes() * machine_.scratchpad.banks - at);
     if (!serve_known(at, bytes, run, r.next_word, queue.time, horizon)) return false;
     r.late_words -= run;
   }
@@ -128,7 +128,7 @@ bool Replay::serve_known(std::uint64_t at, std::uint64_t bytes, std::uint64_t wo
   for (; r.words < words; ++r.words) {
     const std::uint64_t word = at + r.words * bytes / words;
     const hw::BankAccess access =
-        hw::bank_access(word, at + (r.words + 1) * bytes / words - word, bank_bytes_);
+        hw::bank_access(word, at + (r.words + 1) * bytes / words - word, bank_size_);
     std::uint64_t free = 0;
     while ((free = hw::first_free(scratchpad_, access, r.next_word)) > known()) {
       if (waits_until(free)) return false;

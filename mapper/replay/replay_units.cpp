@@ -67,8 +67,8 @@ void Replay::arrive_in_parts(const ReplayWork& work, std::uint64_t at,
     return work.local.begin + (at + byte) / work.local_bytes * work.local_pitch +
            (at + byte) % work.local_bytes;
   };
-  const std::uint64_t gathered = ceil_div(chunk.beats * machine_.bus.width_bytes,
-                                          std::uint64_t{hw::load_access_bytes(machine_)});
+  const std::uint64_t gathered =
+      ceil_div(chunk.beats * machine_.bus.width_bytes, load_access_.bytes());
   const std::uint64_t words = std::max(chunk.requests, gathered) + chunk.rows * work.row_readings;
   const double duration = chunk.last_done - chunk.first_done;
   // Of a busy bus, requests that follow each other are nearly one.

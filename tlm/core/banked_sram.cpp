@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "hw/core/bank_words.h"
-
 namespace systole::tlm_model {
 
 BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
     : params_(params),
-      word_bytes_(word_bytes),
-      bank_bytes_(params.bank_bytes()),
+      word_size_(word_bytes),
+      bank_size_(params.bank_bytes()),
       bytes_(std::size_t{params.kib} * 1024),
       service_(params.banks, params.ports) {}
 
@@ -18,13 +16,7 @@ BankedSram::BankedSram(const hw::Machine::Accumulator& params, std::uint32_t wor
 
 std::uint64_t BankedSram::serve(Client client, std::uint64_t begin, std::uint64_t end,
                                 std::uint64_t words, std::uint64_t from) {
-  return hw::serve_words(service_, bank_bytes_, begin, end, words, from, shown(client));
-}
-
-void BankedSram::serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
-                               std::uint64_t access_bytes, std::uint64_t done) {
-  hw::serve_request(service_, bank_bytes_, address, bytes, to, access_bytes, done,
-                    shown(Client::kLoad));
+  return hw::serve_words(service_, bank_size_, begin, end, words, from, shown(client));
 }
 
 void BankedSram::serve(Client client, const hw::BankAccess& access, std::uint64_t at) {
@@ -60,7 +52,7 @@ void BankedSram::show(Client client, std::initializer_list<Demand> demands, std:
                       std::uint64_t to) {
   if (!watched()) return;
   for (const Demand& demand : demands) {
-    hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
+    hw::for_each_bank(bank_size_, demand.begin, demand.end, demand.words,
                       [&](std::size_t bank, std::uint64_t share) {
                         if (share == 0) return;
                         // The pitch of the last row may lead out of the memory, its words do not.

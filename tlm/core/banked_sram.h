@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/round.h"
+#include "hw/core/bank_words.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/bank_service.h"
 #include "tlm/common/signals.h"
@@ -25,8 +27,11 @@ class BankedSram {
 
   [[nodiscard]] std::uint8_t* data() noexcept { return bytes_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
-  [[nodiscard]] std::uint64_t bank_bytes() const noexcept { return bank_bytes_; }
+  [[nodiscard]] std::uint32_t word_bytes() const noexcept {
+    return static_cast<std::uint32_t>(word_size_.bytes());
+  }
+  [[nodiscard]] const BlockSize& word_size() const noexcept { return word_size_; }
+  [[nodiscard]] const BlockSize& bank_size() const noexcept { return bank_size_; }
   [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
 
   /// Who uses a port.
@@ -38,13 +43,13 @@ class BankedSram {
                       std::uint64_t from);
   /// What a request of a load brings: hw::serve_request().
   void serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
-                     std::uint64_t access_bytes, std::uint64_t done);
+                     const BlockSize& access, std::uint64_t done);
   /// An access in cycle `at`, in which its banks are free.
   void serve(Client client, const hw::BankAccess& access, std::uint64_t at);
   /// Whether nobody has been served at the addresses [begin, end) in the cycles [from, to).
   [[nodiscard]] bool is_left_alone(std::uint64_t begin, std::uint64_t end, std::uint64_t from,
                                    std::uint64_t to) const {
-    return service_.next_use(begin / bank_bytes_, (end - 1) / bank_bytes_, from) >= to;
+    return service_.next_use(bank_size_.index(begin), bank_size_.index(end - 1), from) >= to;
   }
   /// What was served, for the client that comes after all others.
   [[nodiscard]] const hw::BankService& service() const noexcept { return service_; }
@@ -91,8 +96,7 @@ class BankedSram {
   }
 
   hw::Machine::Sram params_;
-  std::uint32_t word_bytes_;
-  std::uint64_t bank_bytes_;
+  BlockSize word_size_, bank_size_;
   std::vector<std::uint8_t> bytes_;
   hw::BankService service_;
   std::uint64_t bytes_moved_ = 0;
@@ -100,5 +104,11 @@ class BankedSram {
   std::vector<BankSignals> signals_;
   const Clock* clock_ = nullptr;
 };
+
+// Inline, because loads call it for every request.
+inline void BankedSram::serve_request(std::uint64_t address, std::uint64_t bytes, std::uint64_t to,
+                                      const BlockSize& access, std::uint64_t done) {
+  hw::serve_request(service_, bank_size_, address, bytes, to, access, done, shown(Client::kLoad));
+}
 
 }  // namespace systole::tlm_model

@@ -103,7 +103,7 @@ std::uint64_t LoadUnit::execute_stages(const hw::cmd::Load& load, bool to_accumu
       events().accumulator_bytes += sums.count(words * sums.word_bytes());
       return;
     }
-    const hw::BankAccess banks = hw::bank_access(at, bytes, scratchpad.bank_bytes());
+    const hw::BankAccess banks = hw::bank_access(at, bytes, scratchpad.bank_size());
     for (std::uint64_t cycle = end - words; cycle < end; ++cycle) {
       scratchpad.serve(kClient, banks, cycle);
     }

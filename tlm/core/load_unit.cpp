@@ -20,7 +20,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
            {"stages", "the last rows went through the stages before the anchor, or the expander"}}),
       dma(make_dma("dma", machine, DmaUse::kLoad)),
       functional_(functional),
-      access_bytes_(hw::load_access_bytes(machine)),
+      access_size_(hw::load_access_size(machine)),
       memory_(memory),
       machine_(machine) {
   SC_HAS_PROCESS(LoadUnit);
@@ -243,6 +243,9 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   const bool observed = with_values && memory_.observer != nullptr;
   const bool as_it_arrives = hw::is_written_by_request(load, to_accumulator);
   const std::uint64_t settling = to_accumulator ? hw::kSumLoadCycles : 0;
+  // Else all has been done when its last request has arrived.
+  const bool looks_at_rows =
+      observed || recorder() != nullptr || code.protection != hw::Protection::kNone;
   const OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (load.packed()) {
@@ -276,14 +279,21 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   hw::SumTraffic::Request last = 0;  // of those to place: that which arrives last
   std::uint64_t last_done = 0;
   std::uint64_t arrived_bytes = 0;  // of the row
-  const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
-    if (as_it_arrives) {
+  const DmaPort::OnArrival write_requests = [&](const DmaPort::Arrivals& arrivals) {
+    std::uint64_t words_moved = 0;
+    arrivals.for_each([&, first, pitch, from = load.from, access = access_size_,
+                       word = sram.word_size()](const DmaPort::Arrival& arrival) {
+      const std::uint64_t address = from.address + arrival.row * from.pitch + arrived_bytes;
       const std::uint64_t at = first + arrival.row * pitch + arrived_bytes;
-      const std::uint64_t from = load.from.address + arrival.row * load.from.pitch + arrived_bytes;
-      sram.serve_request(from, arrival.bytes, at, access_bytes_, arrival.cycle);
-      moved +=
-          sram.count(blocks_touched(from, arrival.bytes, sram.word_bytes()) * sram.word_bytes());
-    } else if (is_placed) {
+      sram.serve_request(address, arrival.bytes, at, access, arrival.cycle);
+      words_moved += word.touched(address, arrival.bytes);
+      arrived_bytes = arrival.ends_row ? 0 : arrived_bytes + arrival.bytes;
+      if (arrival.ends_row && looks_at_rows) on_row(arrival.row, arrival.row_done);
+    });
+    moved += sram.count(words_moved * sram.word_bytes());
+  };
+  const DmaPort::OnArrival on_arrival = [&](const DmaPort::Arrival& arrival) {
+    if (is_placed) {
       const std::uint64_t element = hw::bytes_of(load.type);
       const std::uint64_t row = load.to.address + arrival.row * load.to.pitch;
       places_.last_request = memory_.sums.add(
@@ -300,16 +310,16 @@ std::optional<std::uint64_t> LoadUnit::execute(Entry& entry) {
   if (load.window) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
+    const BlockSize beat(machine_.bus.width_bytes);
     for (std::uint64_t row = 0; row < read.rows; ++row) {
-      beats +=
-          blocks_touched(rows.address + row * rows.pitch, read.bytes, machine_.bus.width_bytes);
+      beats += beat.touched(rows.address + row * rows.pitch, read.bytes);
     }
     rows.settling = settling;
     if (is_placed) {
       rows.places = &places_;
       memory_.advance_sums(cycle());
     }
-    done = dma->read_rows(rows, on_arrival);
+    done = dma->read_rows(rows, as_it_arrives ? write_requests : on_arrival);
   }
   dma->synchronise();
   std::uint64_t in_expander = 0;

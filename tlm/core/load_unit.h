@@ -92,7 +92,7 @@ class LoadUnit final : public ExecutionUnit {
              const hw::TensorRows& rows, const std::vector<hw::TensorRows>& tensors);
 
   const bool functional_;
-  const std::uint32_t access_bytes_;  ///< of a request, into the scratchpad
+  const BlockSize access_size_;  ///< of a request, into the scratchpad
   LocalMemory& memory_;
   const hw::Machine machine_;
   hw::StoreSetUp set_up_;              ///< of the stages

@@ -105,14 +105,14 @@ std::uint64_t StoreUnit::serve_words(std::uint64_t address, std::uint64_t bytes,
   BankedSram& scratchpad = memory_.scratchpad;
   if (from > cycle() + loads_known_) wait_cycles(from - cycle());
   if (from + words <= cycle() + loads_known_ &&
-      !hw::bank_access(address, bytes, scratchpad.bank_bytes()).crosses &&
+      !hw::bank_access(address, bytes, scratchpad.bank_size()).crosses &&
       scratchpad.is_left_alone(address, address + bytes, from, from + words)) {
     return scratchpad.serve(BankedSram::Client::kStore, address, address + bytes, words, from);
   }
   for (std::uint64_t word = 0; word < words; ++word) {
     const std::uint64_t at = address + word * bytes / words;
     const hw::BankAccess access =
-        hw::bank_access(at, address + (word + 1) * bytes / words - at, scratchpad.bank_bytes());
+        hw::bank_access(at, address + (word + 1) * bytes / words - at, scratchpad.bank_size());
     std::uint64_t free = 0;
     while ((free = hw::first_free(scratchpad.service(), access, from)) > cycle() + loads_known_) {
       wait_cycles(free - cycle());

@@ -9,6 +9,8 @@
 #include <optional>
 #include <systemc>
 #include <tlm>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -73,8 +75,62 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t row_done = 0;  ///< the latest such cycle of the row so far
     bool ends_row = false;
   };
-  /// Called for the bytes of a transfer, in order, as soon as the cycle is known.
-  using OnArrival = std::function<void(const Arrival& arrival)>;
+  /// Several of these, one after the other.
+  class Arrivals {
+   public:
+    explicit Arrivals(const Arrival& one)
+        : first_(one), row_left_(one.ends_row ? 1 : 2), in_row_(2), cycles_(&one.cycle) {}
+    /// As many bytes each, in rows of `in_row`, of which the first has `row_left`: `first` says
+    /// which row that is, and what is known of it. `cycles`: by arrival.
+    Arrivals(const Arrival& first, std::uint64_t row_left, std::uint64_t in_row,
+             const std::vector<std::uint64_t>& cycles)
+        : first_(first),
+          row_left_(row_left),
+          in_row_(in_row),
+          cycles_(cycles.data()),
+          count_(cycles.size()) {}
+
+    template <typename Visit>
+    void for_each(Visit visit) const {
+      Arrival arrival = first_;
+      std::uint64_t left = row_left_;
+      for (std::size_t i = 0; i < count_; ++i) {
+        arrival.cycle = cycles_[i];
+        arrival.row_done = std::max(arrival.row_done, arrival.cycle);
+        arrival.ends_row = --left == 0;
+        visit(std::as_const(arrival));
+        if (!arrival.ends_row) continue;
+        ++arrival.row;
+        arrival.row_done = 0;
+        left = in_row_;
+      }
+    }
+
+   private:
+    Arrival first_;
+    std::uint64_t row_left_, in_row_;
+    const std::uint64_t* cycles_;
+    std::size_t count_ = 1;
+  };
+  /// Called for the bytes of a transfer, in order, as soon as the cycle is known: with each
+  /// Arrival, or with several of them, which costs the host less.
+  class OnArrival {
+   public:
+    OnArrival() = default;
+    template <typename Call, std::enable_if_t<std::is_invocable_v<Call&, const Arrival&>, int> = 0>
+    OnArrival(Call call)  // NOLINT(google-explicit-constructor): as a function
+        : call_([call](const Arrivals& arrivals) mutable { arrivals.for_each(call); }) {}
+    template <typename Call, std::enable_if_t<std::is_invocable_v<Call&, const Arrivals&>, int> = 0>
+    OnArrival(Call call)  // NOLINT(google-explicit-constructor)
+        : call_(std::move(call)) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(call_); }
+    void operator()(const Arrivals& arrivals) const { call_(arrivals); }
+    void operator()(const Arrival& arrival) const { call_(Arrivals(arrival)); }
+
+   private:
+    std::function<void(const Arrivals& arrivals)> call_;
+  };
   /// Bytes that follow each other in memory; several make a row.
   struct Run {
     std::uint64_t address;

@@ -185,10 +185,8 @@ void RequestDma::end_in_one(const Stream& stream, Transfer& transfer) {
     window_[oldest_] = first + i * step;
     oldest_ = slot_after(oldest_);
   }
-  RequestRows rows = stream;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    finish(first + i * step, stream.bytes, rows.pass(), transfer);
-  }
+  for (std::uint64_t i = 0; i < count; ++i) batch_.times.push_back(first + i * step);
+  finish(batch_.times, stream, transfer);
   timed_in_one_ += count;
 }
 
@@ -263,13 +261,16 @@ std::uint32_t RequestDma::take_answers(std::uint32_t slot, RequestRows rows, Tra
     if (is_expanded) batch_.times.push_back(request.time);
   }
   const Clock clock = clock_;
-  for (const std::uint64_t time : batch_.times) {
-    const std::uint64_t done = clock.cycle_from_ps(time);
-    window_[slot] = done + transfer.settling;
-    finish(done, rows.bytes, rows.pass(), transfer);
-    keep_slot(slot, transfer);
+  for (std::uint64_t& time : batch_.times) {
+    time = clock.cycle_from_ps(time);
+    window_[slot] = time + transfer.settling;
+    if (transfer.places != nullptr) {
+      finish(time, rows.bytes, rows.pass(), transfer);
+      keep_slot(slot, transfer);
+    }
     slot = slot_after(slot);
   }
+  if (transfer.places == nullptr) finish(batch_.times, rows, transfer);
   return slot;
 }
 

@@ -151,6 +151,17 @@ class RequestDma final : public DmaPort {
     }
     if (ends_row) end_row(transfer);
   }
+  /// The same of requests in such rows, by the cycles.
+  static void finish(const std::vector<std::uint64_t>& done, const RequestRows& rows,
+                     Transfer& transfer) {
+    const Arrivals arrivals({transfer.row, rows.bytes, 0, transfer.row_done, false}, rows.row_left,
+                            rows.in_row, done);
+    if (transfer.on_arrival) transfer.on_arrival(arrivals);
+    arrivals.for_each([&transfer](const Arrival& arrival) {
+      transfer.row_done = arrival.row_done;
+      if (arrival.ends_row) end_row(transfer);
+    });
+  }
   static void end_row(Transfer& transfer) {
     transfer.done = std::max(transfer.done, transfer.row_done);
     transfer.row_done = 0;

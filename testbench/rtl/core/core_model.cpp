@@ -346,7 +346,8 @@ class CorePasses {
   [[nodiscard]] hw::BankAccess access(std::uint64_t address, std::uint64_t bytes) const {
     address %= size_.scratchpad_bytes();
     bytes = std::min(bytes, size_.scratchpad_bytes() - address);
-    return hw::bank_access(address, bytes, std::uint64_t{size_.bank_words} * size_.lanes);
+    return hw::bank_access(address, bytes,
+                           BlockSize(std::uint64_t{size_.bank_words} * size_.lanes));
   }
 
   const CoreSize size_;

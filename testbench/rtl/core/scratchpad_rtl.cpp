@@ -204,7 +204,7 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
         if (!step.address[i]) return std::nullopt;
         const std::uint64_t bytes =
             client < kScratchpadWriters ? step.written.size() : readable(size, *step.address[i]);
-        return hw::bank_access(*step.address[i], bytes, size.bank_bytes());
+        return hw::bank_access(*step.address[i], bytes, BlockSize(size.bank_bytes()));
       };
       const hw::BankService::Served served = service.serve(at, {access(0), access(1)});
       const std::size_t number = results[client].size();

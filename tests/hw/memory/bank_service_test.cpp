@@ -171,11 +171,11 @@ TEST(BankServiceTest, WhatIsOverMayBeForgotten) {
 }
 
 TEST(BankServiceTest, AnAccessThatEndsInTheNextBankCrosses) {
-  EXPECT_EQ(bank_access(60, 4, 64).bank, 0U);
-  EXPECT_FALSE(bank_access(60, 4, 64).crosses);
-  EXPECT_TRUE(bank_access(61, 4, 64).crosses);
-  EXPECT_FALSE(bank_access(64, 4, 64).crosses);
-  EXPECT_EQ(bank_access(64, 4, 64).bank, 1U);
+  EXPECT_EQ(bank_access(60, 4, BlockSize(64)).bank, 0U);
+  EXPECT_FALSE(bank_access(60, 4, BlockSize(64)).crosses);
+  EXPECT_TRUE(bank_access(61, 4, BlockSize(64)).crosses);
+  EXPECT_FALSE(bank_access(64, 4, BlockSize(64)).crosses);
+  EXPECT_EQ(bank_access(64, 4, BlockSize(64)).bank, 1U);
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ inline FoldSchedule gates(const ReadsCase& test, const std::vector<FoldCommand>&
   const std::uint64_t bank = test.machine.scratchpad.bank_bytes();
   // At the end of the memory there is no word after it.
   const auto access = [&](std::uint64_t address) {
-    BankAccess of = bank_access(address, scratchpad_word_bytes(test.machine), bank);
+    BankAccess of = bank_access(address, scratchpad_word_bytes(test.machine), BlockSize(bank));
     of.crosses = of.crosses && of.bank + 1 != test.machine.scratchpad.banks;
     return of;
   };
