@@ -24,7 +24,7 @@ class Calendar {
 
   /// Reserves `length` time units and returns their start, the first possible one >= `earliest`,
   /// which must not lie before the last retire().
-  std::uint64_t reserve(std::uint64_t earliest, std::uint64_t length) {
+  [[gnu::always_inline]] std::uint64_t reserve(std::uint64_t earliest, std::uint64_t length) {
     if (length == 0) return earliest;
     if (booked_.empty() || earliest > booked_.back().last_end()) {
       booked_.push_back({earliest, earliest + length});

@@ -77,9 +77,10 @@ template <typename Visit>
 /// The same of the `bytes` bytes of a request that a load writes to address `to`, those of each
 /// block of `access` in memory in one access, the last one in cycle `done`. There is a byte.
 template <typename Visit = UnseenWords>
-void serve_request(BankService& banks, const BlockSize& bank_size, std::uint64_t address,
-                   std::uint64_t bytes, std::uint64_t to, const BlockSize& access,
-                   std::uint64_t done, Visit visit = {}) {
+[[gnu::always_inline]] inline void serve_request(BankService& banks, const BlockSize& bank_size,
+                                                 std::uint64_t address, std::uint64_t bytes,
+                                                 std::uint64_t to, const BlockSize& access,
+                                                 std::uint64_t done, Visit visit = {}) {
   const std::uint64_t accesses = access.touched(address, bytes);
   const std::uint64_t cycle = done - std::min(done, accesses);
   const BankAccess all = bank_access(to, bytes, bank_size);

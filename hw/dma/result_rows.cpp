@@ -45,7 +45,7 @@ void ResultRows::begin_made(std::uint64_t address, std::uint64_t bytes, std::uin
   from_ = from;
 }
 
-void ResultRows::begin_vector() {
+inline void ResultRows::begin_vector() {
   // Two results may have a byte in two vectors: it leaves with the first one.
   const auto bytes = [this](std::uint64_t columns) {
     return ceil_div(columns * shape_.bits, std::uint64_t{8});
@@ -62,7 +62,7 @@ std::optional<std::uint64_t> ResultRows::next(const InputTimes& inputs) {
   return std::max(*cycle, free_);
 }
 
-bool ResultRows::take(std::uint64_t cycle) {
+inline bool ResultRows::pass_piece(std::uint64_t cycle) {
   const std::uint64_t bytes = piece_bytes();
   at_ += bytes;
   taken_ += bytes;
@@ -84,7 +84,9 @@ bool ResultRows::take(std::uint64_t cycle) {
   return true;
 }
 
-void ResultRows::push(std::uint64_t cycle, std::uint64_t beat) {
+bool ResultRows::take(std::uint64_t cycle) { return pass_piece(cycle); }
+
+inline void ResultRows::push(std::uint64_t cycle, std::uint64_t beat) {
   if (flush_) {
     flush_ = false;
     free_ = cycle + 1;
@@ -93,7 +95,7 @@ void ResultRows::push(std::uint64_t cycle, std::uint64_t beat) {
   }
   // Beats are powers of two: saves three divisions a piece.
   const std::uint64_t within = beat - 1, begin = at_, end = begin + piece_bytes();
-  const bool ends_row = take(cycle), fills = ((begin ^ end) & ~within) != 0;
+  const bool ends_row = pass_piece(cycle), fills = ((begin ^ end) & ~within) != 0;
   bytes_ += end - begin;
   flush_ = ends_row && fills && (end & within) != 0;
   if (!fills && !ends_row) return;

@@ -76,7 +76,9 @@ class ResultRows {
   /// Pieces go on into the queue as far as is known, and until beats with `wanted` bytes are there.
   void fill(std::uint64_t wanted, const StoreQueue& queue, const InputTimes& inputs);
   /// A piece, or what the one before had for a beat of its own, comes into the queue in a cycle.
-  void push(std::uint64_t cycle, std::uint64_t beat_bytes);
+  [[gnu::always_inline]] void push(std::uint64_t cycle, std::uint64_t beat_bytes);
+  /// take().
+  [[gnu::always_inline]] bool pass_piece(std::uint64_t cycle);
   void begin_row();
   /// The next vector of the row is at the end of the stages.
   void begin_vector();

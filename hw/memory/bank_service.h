@@ -51,7 +51,8 @@ class BankService {
   /// Costs a visit of each interval in which others use the banks, not of each step.
   std::uint64_t serve(std::uint64_t at, const BankStep& step, std::uint64_t count);
   /// The same of steps with one access, which stays in a bank.
-  std::uint64_t serve(std::uint64_t at, std::uint32_t bank, std::uint64_t count) {
+  [[gnu::always_inline]] std::uint64_t serve(std::uint64_t at, std::uint32_t bank,
+                                             std::uint64_t count) {
     if (ports_ == 1) return banks_.at(bank).serve(at, count);
     return serve(at, BankStep{BankAccess{bank, false}, std::nullopt}, count);
   }

@@ -166,6 +166,19 @@ TEST_F(ReplayTest, ByRequestItTakesWhatTheSimulationTakes) {
   }
 }
 
+// Loads to the accumulator wait while the array adds to their bank, for most of a product.
+TEST_F(ReplayTest, ByRequestALoadThatWaitsForALongProductTakesWhatItsSimulationTakes) {
+  const Workload workload = test::encoder_workload({1, 768, 12, 3072}, 128, 1);
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 8;
+  machine.scratchpad.kib = 512;
+  machine.scratchpad.banks = 2;
+  machine.accumulator = {256, 2, 2};
+  machine.postop.lanes = 32;
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  EXPECT_EQ(by_request(mapping, machine, {}), workload.cycles(mapping, machine));
+}
+
 // A machine of any shape, and a program of commands that meet in its memories; nullopt if the
 // machine's rules exclude a command.
 std::optional<mapper::LoadableProgram> draw_program(test::Random& random) {
