@@ -119,7 +119,9 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     OnArrival() = default;
     template <typename Call, std::enable_if_t<std::is_invocable_v<Call&, const Arrival&>, int> = 0>
     OnArrival(Call call)  // NOLINT(google-explicit-constructor): as a function
-        : call_([call](const Arrivals& arrivals) mutable { arrivals.for_each(call); }) {}
+        : call_([call](const Arrivals& arrivals) mutable {
+            arrivals.for_each([&call](const Arrival& arrival) { call(arrival); });
+          }) {}
     template <typename Call, std::enable_if_t<std::is_invocable_v<Call&, const Arrivals&>, int> = 0>
     OnArrival(Call call)  // NOLINT(google-explicit-constructor)
         : call_(std::move(call)) {}
