@@ -24,7 +24,8 @@ namespace systole {
 class BlockSize {
  public:
   explicit constexpr BlockSize(std::uint64_t bytes) noexcept
-      : bytes_(bytes), shift_((bytes & (bytes - 1)) == 0 ? shift_of(bytes) : 0) {}
+      : bytes_(bytes),
+        shift_(bytes != 0 && (bytes & (bytes - 1)) == 0 ? __builtin_ctzll(bytes) : 0) {}
 
   [[nodiscard]] constexpr std::uint64_t bytes() const noexcept { return bytes_; }
   /// The block that an address is in.
@@ -38,17 +39,8 @@ class BlockSize {
   }
 
  private:
-  static constexpr unsigned shift_of(std::uint64_t bytes) noexcept {
-    unsigned shift = 0;
-    while (bytes > 1) {
-      bytes >>= 1U;
-      ++shift;
-    }
-    return shift;
-  }
-
   std::uint64_t bytes_;
-  unsigned shift_;  ///< 0: no power of two, or 1
+  int shift_;  ///< 0: no power of two, or 1
 };
 
 /// For sizes and addresses that a command holds in 32 bits, which check_program() checks.
